@@ -1,4 +1,5 @@
-//! Producer state and aborted transactions as batches enter the log, live or replayed.
+//! Updates producer state and aborted transactions for each batch that enters the log, appended or
+//! replayed.
 
 use std::sync::Arc;
 
@@ -14,14 +15,14 @@ use crate::segment::FileKind;
 use crate::segment::scan::CHUNK_BYTES_MAX;
 use crate::segment::transaction_index::{AbortedTxn, ENTRY_SIZE};
 
-/// A marker has 78 bytes. A control batch larger than what recovery has at hand of a batch is none, when it is appended
-/// neither.
+/// Upper bound of a marker, which has 78 bytes. Recovery has only this many bytes of a batch in
+/// memory, so a larger control batch is not a marker, neither there nor in an append.
 const MARKER_BYTES_MAX: usize = CHUNK_BYTES_MAX;
-/// What a marker may inflate to.
+/// Decompression limits of a marker.
 const MARKER: Limits = Limits { bytes_max: MARKER_BYTES_MAX, ..Limits::NONE };
 
 impl State {
-    /// Updates the producers with a batch of the log; returns the transaction it aborts, if it does.
+    /// Updates the producers with a batch of the log; returns the transaction that it aborts.
     pub(crate) fn note_producer(&mut self, batch: &Batch<'_>) -> Option<AbortedTxn> {
         let aborted = note_batch(&mut self.producers, batch, Some(*batch));
         if batch.is_transactional() && batch.has_producer_id() {
@@ -30,8 +31,9 @@ impl State {
         aborted
     }
 
-    /// Writes what `bytes`, a batch that is to be appended, adds to the active segment's transaction index, if it aborts a
-    /// transaction: a disk that has no space for it refuses the marker too. Returns what the index has then.
+    /// Writes the entry of `bytes`, a batch before its append, to the active segment's transaction
+    /// index if it aborts a transaction. If the disk has no space for the entry, the marker is not
+    /// appended. Returns the new entries of the index.
     pub(crate) fn reserve_aborted(
         &mut self,
         shared: &Shared,
@@ -39,7 +41,7 @@ impl State {
     ) -> Result<Option<Arc<[AbortedTxn]>>, StorageError> {
         let Some(aborted) = self.aborted_by(bytes) else { return Ok(None) };
         let written = self.write_aborted(shared, aborted);
-        // A full disk may have taken half of it.
+        // A full disk may have written half of it.
         let written = written.inspect_err(|_| self.release_aborted(shared));
         self.fail(written).map(Some)
     }
@@ -53,7 +55,8 @@ impl State {
         entry_of(&self.producers, &completed)
     }
 
-    /// Takes note of a transaction that a marker in the log has aborted; `reserved` is what was written for it before.
+    /// Adds a transaction that a marker in the log has aborted. `reserved` has the entries that
+    /// were written before the append.
     pub(crate) fn append_aborted(
         &mut self,
         shared: &Shared,
@@ -65,7 +68,8 @@ impl State {
         if let Err(error) = &result
             && error.is_refusal()
         {
-            // The marker stands in the log already. Going on without this entry would show aborted records.
+            // The marker is in the log already. Without this entry readers would see aborted
+            // records.
             self.status = Status::Failed(error.to_string().into());
         }
         let entries = self.fail(result)?;
@@ -76,7 +80,7 @@ impl State {
         Ok(())
     }
 
-    /// Writes an entry behind those that the active segment's transaction index has; returns all of them.
+    /// Writes an entry after those in the active segment's transaction index; returns all of them.
     fn write_aborted(
         &self,
         shared: &Shared,
@@ -93,21 +97,21 @@ impl State {
         Ok(known.iter().copied().chain([aborted]).collect())
     }
 
-    /// Takes back what was reserved for a marker that was not appended, as far as that can be done.
+    /// Removes the reserved entry of a marker that was not appended, if possible.
     pub(crate) fn release_aborted(&self, shared: &Shared) {
         let files = &self.segments.last().expect("it is made before it is written to").files;
         let path = files.path(FileKind::TransactionIndex);
         if let (Ok(known), Ok(file)) = (files.aborted(), shared.disk.open(&path, OpenMode::Write)) {
-            // What stays is not read, and is written over by the same marker, which comes again.
+            // If it cannot be removed, it is not read, and the retry of the marker overwrites it.
             let _ = file.set_len((known.len() * ENTRY_SIZE) as u64);
         }
     }
 }
 
-/// Updates `producers` with a batch of the log; returns the transaction it aborts, if it does. `whole` is the same batch, if
-/// its records are at hand: those of a marker are.
+/// Updates `producers` with a batch of the log; returns the transaction that it aborts. `whole` is
+/// the same batch if its records are in memory, as those of a marker always are.
 ///
-/// A marker that the state does not allow is skipped: the log already holds it, so it is history.
+/// A marker that the state does not allow is ignored, because it is in the log already.
 pub(crate) fn note_batch(
     producers: &mut ProducerStateManager,
     batch: &BatchHeader<'_>,
@@ -125,7 +129,7 @@ pub(crate) fn note_batch(
     aborted
 }
 
-/// The epoch of the coordinator that wrote a marker; `None` if `batch` is none.
+/// The epoch of the coordinator that wrote a marker; `None` if `batch` is not a marker.
 pub(super) fn coordinator_epoch(batch: &Batch<'_>) -> Option<i32> {
     marker_of(batch).map(|appended| appended.marker.coordinator_epoch)
 }
@@ -153,7 +157,7 @@ fn end_transaction(producers: &mut ProducerStateManager, batch: &Batch<'_>) -> O
     aborted
 }
 
-/// What the transaction index has of a transaction that ends, if it is aborted.
+/// The transaction index entry of an ended transaction; `None` if it was committed.
 fn entry_of(producers: &ProducerStateManager, completed: &CompletedTxn) -> Option<AbortedTxn> {
     completed.aborted.then(|| AbortedTxn {
         producer_id: completed.producer_id,

@@ -1,4 +1,4 @@
-//! Reading whole batches, on a snapshot of the segments and without a lock.
+//! Reads whole batches from a snapshot of the segments, without a lock.
 
 mod check;
 pub(super) mod lookup;
@@ -15,31 +15,34 @@ use super::{FetchData, Log, ReadError, StorageError};
 use crate::segment::scan::peek_offsets;
 use crate::segment::{FileKind, SegmentFiles};
 
-/// Read beyond the size asked for, since the index points up to an interval before the batch wanted.
+/// Bytes that are read in addition to the requested size, because an index entry may be up to an
+/// interval before the wanted batch.
 const SLACK_BYTES: u64 = 8 << 10;
 
-/// Where to look for an offset.
+/// The segment that contains an offset, and positions in it.
 pub(super) struct Place {
     pub(super) files: Arc<SegmentFiles>,
     /// Bytes of whole batches, as published.
     pub(super) size: u64,
-    /// By the index in memory, for the end of the active segment.
+    /// From the index in memory, for the end of the active segment.
     position: Option<u64>,
-    /// Where a batch begins near the end of what is wanted, likewise.
+    /// The start of a batch near the end of the requested bytes, also from the index in memory.
     pub(super) boundary: Option<u64>,
-    /// Where the next segment begins, or the log end: compaction may leave none up to there.
+    /// The next segment's base offset, or the log end offset: compaction may leave no batch up to
+    /// there.
     pub(super) end_offset: i64,
 }
 
 impl Log {
-    /// Reads whole batches that hold `offset` and what follows it.
+    /// Reads whole batches from the one that contains `offset` on.
     ///
-    /// Returns batches up to `bytes_max` in all, none of which begins at or behind `upto` (exclusive: high
-    /// watermark, last stable or log end offset). With `at_least_one` the first comes whole even if larger.
-    /// Empty at `upto`, and where nothing fits.
+    /// Returns batches of at most `bytes_max` in total, all of which start below `upto` (exclusive:
+    /// high watermark, last stable offset or log end offset). With `at_least_one` the first batch
+    /// is returned whole even if larger. Empty at `upto`, and if no batch fits.
     ///
     /// # Errors
-    /// `offset` lies before the log start or behind the log end; or the log cannot be read.
+    /// `offset` is below the log start offset or above the log end offset; or the log cannot be
+    /// read.
     pub fn read(
         &self,
         offset: i64,
@@ -51,11 +54,11 @@ impl Log {
         self.undisturbed(|snapshot| self.read_in(snapshot, &request))
     }
 
-    /// The offsets from `start` to `end` (exclusive), by default from the log start to the log end, behind which there are
-    /// none to read.
+    /// The offsets from `start` to `end` (exclusive). The defaults are the log start offset and the
+    /// log end offset, which is also the maximum of `end`.
     ///
     /// # Errors
-    /// `start` lies before the log start or behind the log end; or the log is closed.
+    /// `start` is below the log start offset or above the log end offset; or the log is closed.
     pub fn range(&self, start: Option<i64>, end: Option<i64>) -> Result<Range<i64>, ReadError> {
         let snapshot = self.snapshot()?;
         let start = start.unwrap_or(snapshot.log_start_offset);
@@ -84,7 +87,7 @@ impl Log {
     fn read_segment(&self, place: &Place, request: &Request) -> Result<Outcome, StorageError> {
         let position = place.position(request)?;
         match self.read_from(place, request, position) {
-            // An index entry is wrong: the batches tell.
+            // An index entry is wrong: read all batches.
             Ok(Outcome::PastOffset) | Err(StorageError::Malformed { .. }) if position > 0 => {
                 self.read_from(place, request, 0)
             }
@@ -137,7 +140,8 @@ impl Log {
                     position += start as u64;
                     wanted = wanted.max(size as u64);
                 }
-                // A length that leads beyond the segment is wrong: what follows would be passed over.
+                // A length that ends beyond the segment is wrong, and would skip the batches after
+                // it.
                 Selection::Further { skip } if skip > 0 && skip as u64 <= place.size - position => {
                     position += skip as u64;
                 }
@@ -160,7 +164,7 @@ impl Snapshot {
         Err(ReadError::OffsetOutOfRange { offset, log_start_offset, log_end_offset })
     }
 
-    /// The segment for the offset wanted; `None` at the log end.
+    /// The segment with the requested offset; `None` at the log end offset.
     fn place_of(&self, request: &Request) -> Result<Option<Place>, ReadError> {
         let Request { offset, bytes_max, upto, .. } = *request;
         self.check_in_range(offset)?;
@@ -177,7 +181,7 @@ impl Snapshot {
         }))
     }
 
-    /// The segment after the one at `base_offset`, from its beginning.
+    /// The start of the segment after the one at `base_offset`.
     fn place_after(&self, base_offset: i64) -> Option<Place> {
         let index = self.segments.iter().position(|next| next.base_offset() > base_offset)?;
         self.place(index, Some(0), None)
@@ -196,7 +200,7 @@ impl Snapshot {
 }
 
 impl Place {
-    /// Where to begin to look.
+    /// The position where reading starts.
     pub(super) fn position(&self, request: &Request) -> Result<u64, StorageError> {
         match self.position {
             Some(position) => Ok(position),
@@ -204,7 +208,7 @@ impl Place {
         }
     }
 
-    /// Those that its batches may have.
+    /// The range of offsets that its batches may have.
     fn offsets(&self) -> Range<i64> {
         self.files.base_offset()..self.end_offset
     }
@@ -226,34 +230,36 @@ enum Outcome {
     Data(FetchData),
     Nothing,
     NextSegment,
-    /// The first batch looked at, by an index entry, begins behind the offset wanted, or there is none.
+    /// The first batch at an index entry's position starts above the requested offset, or does not
+    /// exist.
     PastOffset,
 }
 
-/// What part of some bytes of a segment answers a request.
+/// The part of a segment's bytes that a request gets.
 #[derive(Debug, PartialEq, Eq)]
 enum Selection {
-    /// These bytes.
+    /// The batches in this range of bytes.
     Batches { start: usize, end: usize, base_offset: i64, next_offset: i64 },
-    /// No batch below the bound, or none that fits.
+    /// There is no batch below the bound, or none fits.
     Nothing,
-    /// The first batch begins at `start` and is larger than what was read.
+    /// The first batch starts at `start` and is larger than the bytes that were read.
     Larger { start: usize, size: usize },
-    /// The first batch begins at or behind `skip`.
+    /// The first batch starts at `skip` or after it.
     Further { skip: usize },
 }
 
-/// Why bytes of a segment are no batches of it.
+/// The reason why bytes of a segment are not batches of it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum SelectError {
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// Base offsets are not covered by the CRC: a wrong one shows by its neighbours only.
+    /// The CRC does not cover base offsets: a wrong one only shows by comparison with the
+    /// neighbours.
     #[error("offset {found} does not lie between {at_least} and the end {end} of its segment")]
     Offset { found: i64, at_least: i64, end: i64 },
 }
 
-/// `offsets` are those of the segment.
+/// Selects the batches for a request from `bytes`. `offsets` is the range of the segment.
 fn select(bytes: &[u8], request: &Request, offsets: Range<i64>) -> Result<Selection, SelectError> {
     let Range { start: mut reached, end: end_offset } = offsets;
     let mut start = 0;
@@ -287,8 +293,8 @@ fn select(bytes: &[u8], request: &Request, offsets: Range<i64>) -> Result<Select
     }
 }
 
-/// Adds what fits to the first batch, which begins at `start` with an offset of `base_offset` or
-/// later.
+/// Adds further batches to the first one, which starts at `start` with an offset of `base_offset`
+/// or above.
 fn extend(
     bytes: &[u8],
     (start, base_offset): (usize, i64),

@@ -1,26 +1,32 @@
-//! Recovery: what was not synced, or is not believed, is read batch by batch, and its derived files are rebuilt.
+//! Recovery: checks records batch by batch that were not synced or whose files are doubtful, and
+//! rebuilds the derived files.
 //!
 //! # Theory of operation
-//! Recovery has two steps. [`look`] compares the files with a [`Plan`] and returns a [`Recovered`]: the whole log as a value,
-//! with a verdict on it and the changes that its files need. It gets a [`DirView`], which has no way to change a file.
-//! [`apply`] makes those changes, and is the only one that does. An open for reading only, the inspection of a log and the
-//! look before a repair use the same value and change nothing; nor is a damaged log changed, whoever opens it.
+//! Recovery has two steps. [`look`] compares the files with a [`Plan`] and returns a [`Recovered`]:
+//! the whole log as a value, with a verdict and the required changes of the files. It gets a
+//! [`DirView`], which cannot change a file. [`apply`] makes those changes; no other step does. A
+//! read-only open, an inspection and the look before a repair use the same value and change
+//! nothing. No open changes a damaged log.
 //!
-//! A segment is *dirty* if it reaches beyond the recovery point of a log that was not closed cleanly, or
-//! if its indexes are missing or garbage. Dirty segments are read from the first byte: CRC, sizes and offsets
-//! of each batch, building indexes, epochs, producer state and aborted transactions. Producer state starts from
-//! the newest snapshot at or below the first dirty segment.
+//! A segment is *dirty* if it reaches beyond the recovery point of a log that was not closed
+//! cleanly, or if its indexes are missing or invalid. Dirty segments are read from the first byte:
+//! the CRC, size and offsets of each batch are checked, and indexes, epochs, producer state and
+//! aborted transactions are rebuilt. Producer state starts from the newest snapshot at or below the
+//! first dirty segment.
 //!
-//! The log ends before the first batch that is not valid, or where there are no more batches. Then it is one of:
-//! - *whole*: nothing follows but zeros (space reserved ahead), and everything that was synced is there.
-//! - *torn*: bytes follow that form no batch. A crash leaves that; they are cut.
-//! - *damaged* ([`Damage`]): valid batches follow, or synced records are missing. [`OnDamage`] decides.
-//!   A batch of an unknown message format is damage that is never cut.
+//! The log ends before the first invalid batch, or after the last batch. Then it is one of:
 //!
-//! What was synced is what the checkpoints tell ([`Plan::synced_end`]). It is compared at each open, also after a clean
-//! stop, so that a file that lost its last batches is noticed although what is left of it is valid. Segments
-//! adjoin, except where the log was compacted or nothing was synced ([`gap`]), and the first one begins where the log does.
-//! Below the log start nothing is missed ([`deleted`]). No segment holds an offset of the next one ([`overlap`]).
+//! - *whole*: only zeros follow (space reserved ahead), and all synced records exist.
+//! - *torn*: bytes follow that are not a batch. A crash leaves them; they are cut.
+//! - *damaged* ([`Damage`]): valid batches follow, or synced records are missing. [`OnDamage`]
+//!   decides. A batch of an unknown message format is damage that is never cut.
+//!
+//! The checkpoints define which records were synced ([`Plan::synced_end`]). They are compared at
+//! each open, also after a clean stop, so that a file that lost its last batches is noticed
+//! although the remaining ones are valid. Segments adjoin, unless the log was compacted or the
+//! missing records were not synced ([`gap`]), and the first segment starts at the log start offset
+//! or below. Records below the log start offset may be missing ([`deleted`]). A segment must not
+//! contain offsets of the next one ([`overlap`]).
 
 pub(super) mod apply;
 mod behind;
@@ -59,23 +65,23 @@ use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, file_name};
 
-/// A look at a log's directory: what it is compared with, and what was found so far.
+/// A look at a log's directory: the plan and the findings so far.
 struct Look<'a> {
     dir: DirView<'a>,
     plan: Plan,
-    /// Offsets of the producer snapshots that are to be on disk.
+    /// Offsets of the producer snapshots that will be on disk.
     snapshots: BTreeSet<i64>,
     found: Recovered,
 }
 
-/// What is derived from the batches of a segment while they are read.
+/// Derived values of a segment, collected while its batches are read.
 struct Rebuilding {
     indexes: Indexes,
     max: TimeEntry,
     aborted: Vec<AbortedTxn>,
 }
 
-/// What is in a log's directory. Nothing is changed.
+/// Returns the state of a log from its directory. Changes nothing.
 pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError> {
     let mut found = Recovered::nothing(&plan);
     let Some(entries) = dir.list()? else {
@@ -117,7 +123,7 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
     }
     found.changes.leftovers = leftovers;
     found.changes.snapshots.retain(|offset, _| snapshots.contains(offset));
-    // Those of removed segments go with them.
+    // Snapshots of removed segments are removed with these.
     let removed: BTreeSet<_> =
         found.changes.removed_segments.iter().map(|s| s.base_offset).collect();
     let strays = on_disk.difference(&snapshots).filter(|offset| !removed.contains(offset));
@@ -127,7 +133,7 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
 }
 
 impl Look<'_> {
-    /// Sums up the segments, reading those that are dirty batch by batch.
+    /// Determines the end of the log; reads dirty segments batch by batch.
     fn recover(&mut self) -> Result<(), OpenError> {
         if let Some(first) = self.found.segments.first() {
             self.found.log_end_offset = first.base_offset;
@@ -147,7 +153,8 @@ impl Look<'_> {
             if !*is_dirty {
                 let segment = (segment.base_offset, segment.size);
                 match replay(&self.dir, segment, &mut self.found.producers) {
-                    // It was believed and is not what its indexes tell: every batch is checked.
+                    // Its indexes seemed valid but do not match the batches, so every batch is
+                    // checked.
                     Err(StorageError::Malformed { .. }) => *is_dirty = true,
                     replayed => {
                         replayed?;
@@ -169,8 +176,8 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Rebuilds a segment from its batches, and what it tells of the log; `false` if the log ends in it, whatever stands
-    /// behind.
+    /// Rebuilds the derived values of a segment from its batches. Returns `false` if the log ends
+    /// in this segment, whatever follows.
     fn recover_segment(&mut self, index: usize) -> Result<bool, StorageError> {
         self.found.verdict.segments_recovered += 1;
         self.note_boundary_snapshot();
@@ -204,7 +211,7 @@ impl Look<'_> {
         Ok(true)
     }
 
-    /// Reads a segment whole, building what is derived from it; returns where the valid batches end.
+    /// Reads a whole segment and builds its derived values; returns where the valid batches end.
     fn rebuild_segment(&mut self, index: usize) -> Result<u64, StorageError> {
         let base_offset = self.found.segments[index].base_offset;
         let mut rebuilt = Rebuilding {
@@ -232,7 +239,7 @@ impl Look<'_> {
         Ok(end)
     }
 
-    /// Takes note of the valid batches of a segment from `position` on; returns where they end.
+    /// Processes the valid batches of a segment from `position` on; returns where they end.
     fn walk_batches(
         &mut self,
         index: usize,
@@ -283,7 +290,8 @@ impl Look<'_> {
         }
     }
 
-    /// Aborted transactions of a segment that ended where the producers' state is already, as they are stored.
+    /// The stored aborted transactions of a segment that ended below the offset up to which
+    /// producer state is known.
     fn aborted_before(&self, index: usize) -> Result<Vec<AbortedTxn>, StorageError> {
         let segment = &self.found.segments[index];
         let upto = self.found.producers.map_end_offset();
@@ -296,7 +304,8 @@ impl Look<'_> {
         Ok(aborted)
     }
 
-    /// Makes indexes sparser, those of further segments too, where so much is rebuilt that they would fill the memory.
+    /// Makes all rebuilt indexes sparser, also those of later segments, when they would take too
+    /// much memory.
     fn bound_rebuilt(&mut self) {
         let Look { plan, found, .. } = self;
         let rebuilt = || found.segments.iter().filter_map(|segment| segment.rebuilt.as_ref());
@@ -312,7 +321,8 @@ impl Look<'_> {
         }
     }
 
-    /// The log ends at a segment and a position in it, though something stands behind; `gap` if that is no more than a gap.
+    /// Ends the log at a position of a segment although more bytes or segments follow; `gap` is set
+    /// if only a gap follows.
     fn end_log(
         &mut self,
         (index, position): (usize, u64),
@@ -348,8 +358,8 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The damage of a batch of an unknown format, at a position of a segment or where a later
-    /// segment begins.
+    /// The damage of a batch with an unknown format, at a position of a segment or at the start of
+    /// a later segment.
     fn unknown_format(&self, index: usize, position: u64) -> Result<Option<Damage>, StorageError> {
         let offset = self.found.log_end_offset;
         for (number, segment) in self.found.segments[index..].iter().enumerate() {
@@ -365,14 +375,14 @@ impl Look<'_> {
         Ok(None)
     }
 
-    /// Whether a segment lies below the log start.
+    /// True if a segment is below the log start offset.
     fn is_deleted(&self, index: usize) -> bool {
         let next = self.found.segments.get(index + 1);
         next.is_some_and(|next| self.plan.is_deleted(next.base_offset))
     }
 
-    /// Whether a segment is sealed and whole, and only lost its trimming to the crash: all that stands behind its
-    /// last batch is zeros, and that batch ends where the next segment begins.
+    /// True if a segment is sealed and whole, and the crash only prevented its trimming: only zeros
+    /// follow its last batch, which ends where the next segment starts.
     fn is_untrimmed(&self, index: usize, position: u64) -> Result<bool, StorageError> {
         let segment = &self.found.segments[index];
         let next = self.found.segments.get(index + 1).map(|next| next.base_offset);
@@ -384,7 +394,7 @@ impl Look<'_> {
         Ok(last.map_err(self.dir.error("read", &name))?.is_none())
     }
 
-    /// What follows once the log end is known.
+    /// Completes the findings once the log end offset is known.
     fn finish(&mut self) {
         let found = &mut self.found;
         let is_changed = found.verdict.segments_recovered > 0;
@@ -392,18 +402,18 @@ impl Look<'_> {
             found.recovery_point = found.log_end_offset;
         }
         found.producers.expire(self.plan.now_ms);
-        // An epoch may have begun at the log end, without a batch yet.
+        // An epoch may start at the log end offset, without a batch so far.
         let is_cut = found.epochs.truncate_from_end(found.log_end_offset.saturating_add(1));
         found.changes.has_new_epochs |= is_changed || is_cut;
         let Some(first) = found.segments.first() else { return };
         if found.verdict.damage.is_none() && is_changed {
-            // What was recovered was not synced before the crash.
+            // The recovered records were not synced before the crash.
             found.recovery_point = first.base_offset.min(found.log_end_offset);
         }
         self.drop_stray_snapshots();
     }
 
-    /// Lets the log begin where the checkpoint says.
+    /// Sets the log start offset from the checkpoint.
     fn start_at_checkpoint(&mut self) {
         let Look { plan, snapshots, found, .. } = self;
         let first = found.segments.first().map_or(0, |segment| segment.base_offset);
@@ -420,7 +430,7 @@ impl Look<'_> {
                     Damage::LogStart { offset: end, log_start_offset: start, synced_end },
                 );
             } else if found.verdict.damage.is_none() {
-                // Nothing is left at or above it, and what was deleted must not come back.
+                // No records at or above it are left, and deleted records must not reappear.
                 found.begin_empty(start);
                 snapshots.clear();
                 return;
@@ -433,7 +443,7 @@ impl Look<'_> {
 }
 
 impl Recovered {
-    /// Compares the end of a log without anything behind it with what the checkpoints tell.
+    /// Compares the end of a log, after which nothing follows, with the checkpoints.
     fn check_end(&mut self, plan: &Plan) {
         let end = self.log_end_offset;
         match plan.loss(end) {
@@ -450,10 +460,12 @@ impl Recovered {
     }
 }
 
-/// Whether a batch begins behind a gap and ends behind the beginning of the next one, before which it would end without
-/// the gap: no CRC covers base offsets, and it is this one that is wrong.
+/// True if the base offset of a batch must be wrong: it leaves a gap, the next batch or segment
+/// starts below its end, and without the gap it would end at or before that start. No CRC covers
+/// base offsets.
 ///
-/// `behind` is where the batch and its segment end, and the base offset of the next segment.
+/// `behind` has the end of the batch, the end of its segment, and the base offset of the next
+/// segment.
 fn contradicts(
     file: &dyn ReadFile,
     batch: &BatchHeader<'_>,
@@ -471,7 +483,8 @@ fn contradicts(
     }
 }
 
-/// Whether a batch may follow what was read, whole and undamaged, in a segment that ends at or below `end_max`.
+/// True if a batch is undamaged and may follow the previous batches, in a segment that ends at or
+/// below `end_max`.
 fn is_valid(
     batch: &StoredBatch<'_>,
     plan: &Plan,

@@ -1,4 +1,5 @@
-//! Removing whole segments from the front: by age, by size, and below the log start offset.
+//! Removes whole segments from the start of the log: by age, by size, and below the log start
+//! offset.
 
 use std::io;
 use std::ops::RangeBounds;
@@ -10,9 +11,10 @@ use super::{Log, Shared, StorageError};
 use crate::segment::{FileKind, Segment, file_name};
 
 impl Log {
-    /// Moves the log start offset up to `offset`, never down and never beyond the log end; returns it.
+    /// Raises the log start offset to `offset`, but at most to the log end offset, and never lowers
+    /// it; returns it.
     ///
-    /// Segments that end below it go with the next [`Log::enforce_retention`].
+    /// The next [`Log::enforce_retention`] removes segments that end below it.
     pub fn delete_before(&self, offset: i64) -> Result<i64, StorageError> {
         let mut state = self.write();
         state.check_writable()?;
@@ -24,16 +26,18 @@ impl Log {
         Ok(state.log_start_offset)
     }
 
-    /// Removes the segments that the settings allow to go, none that reaches beyond `high_watermark`; returns how many went.
+    /// Removes the segments up to `high_watermark` that the settings allow to be removed; returns
+    /// their number.
     ///
-    /// For a log without checkpoints; [`crate::LogDirectory::enforce_retention`] for one in a data directory.
+    /// For a log without checkpoints; a log in a data directory needs
+    /// [`crate::LogDirectory::enforce_retention`].
     pub fn enforce_retention(&self, high_watermark: i64) -> Result<usize, StorageError> {
         let expired = self.expire_segments(high_watermark)?;
         expired.map_or(Ok(0), |expired| self.remove_expired(expired))
     }
 
-    /// Moves the log start behind the segments that the settings allow to go, none that reaches beyond `high_watermark`;
-    /// `None` if there are no segments to remove.
+    /// Raises the log start offset to the end of the segments that the settings allow to be
+    /// removed, none of them beyond `high_watermark`; `None` if no segment can be removed.
     pub fn expire_segments(&self, high_watermark: i64) -> Result<Option<Expired>, StorageError> {
         let mut state = self.write();
         state.check_writable()?;
@@ -48,11 +52,12 @@ impl Log {
         Ok((count > 0).then_some(Expired { log_start_offset: state.log_start_offset }))
     }
 
-    /// Removes the segments that end at or below the log start that `expired` tells. The caller has made it durable: a log
-    /// that begins behind its recorded start is taken for damaged.
+    /// Removes the segments that end at or below the log start offset in `expired`. The caller must
+    /// have made it durable, because a log that starts above its recorded start is treated as
+    /// damaged.
     ///
-    /// Files are renamed to `.deleted` and removed `file.delete.delay.ms` later by
-    /// [`Log::delete_expired_files`]. Returns how many segments went.
+    /// Files are renamed to `.deleted`, and removed `file.delete.delay.ms` later by
+    /// [`Log::delete_expired_files`]. Returns the number of removed segments.
     pub fn remove_expired(&self, expired: Expired) -> Result<usize, StorageError> {
         let mut state = self.write();
         state.check_writable()?;
@@ -69,9 +74,10 @@ impl Log {
         Ok(count)
     }
 
-    /// Removes renamed files whose delay is over at `now_ms`; returns how many are left.
+    /// Removes renamed files whose delay has ended at `now_ms`; returns how many are left.
     ///
-    /// Does nothing while another change is under way, for which it does not wait: it is called again and again.
+    /// Does nothing while another change is running, and does not wait for it: this is called
+    /// periodically.
     pub fn delete_expired_files(&self, now_ms: i64) -> Result<usize, StorageError> {
         let Some(mut state) = self.try_write() else { return Ok(0) };
         state.delete_expired_files(&self.shared, now_ms)?;
@@ -79,7 +85,8 @@ impl Log {
     }
 }
 
-/// The log start behind segments that may go. The log's own may be further by now, and not durable yet.
+/// The log start offset after segments that may be removed. The log's own may be higher by now, and
+/// not durable yet.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub struct Expired {
@@ -87,7 +94,7 @@ pub struct Expired {
 }
 
 impl State {
-    /// How many of the oldest segments may go.
+    /// The number of oldest segments that may be removed.
     fn deletable_count(&self, high_watermark: i64, now_ms: i64) -> usize {
         let mut size_left: i64 = self.segments.iter().map(|segment| segment.size as i64).sum();
         let mut count = 0;
@@ -114,24 +121,25 @@ impl State {
                 || (config.retention_bytes >= 0 && size_left >= config.retention_bytes))
     }
 
-    /// Forgets the epochs of which no record is left.
+    /// Drops the epochs without records.
     pub(super) fn drop_epochs_below_start(&mut self, shared: &Shared) -> Result<(), StorageError> {
         if !self.epochs.truncate_from_start(self.log_start_offset) {
             return Ok(());
         }
         match self.store_epochs(shared) {
-            // The file names epochs that are gone, which misleads nobody; what frees space must not ask for it.
+            // Extra epochs in the file are harmless. An operation that frees space must not need
+            // space.
             Err(error) if error.is_refusal() => Ok(()),
             stored => stored,
         }
     }
 
-    /// Takes segments out of the state, not yet out of readers' sight.
+    /// Removes segments from the state; readers can still see them.
     pub(crate) fn take_segments(&mut self, range: impl RangeBounds<usize>) -> Taken {
         Taken::of(self.segments.drain(range).collect())
     }
 
-    /// Renames the files of segments, and the snapshots of their base offsets, to `.deleted`.
+    /// Renames the files of segments, and the snapshots at their base offsets, to `.deleted`.
     pub(crate) fn mark_deleted(
         &mut self,
         shared: &Shared,
@@ -144,7 +152,7 @@ impl State {
         Ok(())
     }
 
-    /// As [`State::mark_deleted`]; the snapshots stay.
+    /// Renames the files of segments to `.deleted`, but not their snapshots.
     pub(crate) fn mark_segments_deleted(
         &mut self,
         shared: &Shared,
@@ -156,7 +164,7 @@ impl State {
             .try_for_each(|segment| self.mark_segment_deleted(shared, segment))
     }
 
-    /// Renames the producer snapshot of an offset to `.deleted`.
+    /// Renames the producer snapshot at an offset to `.deleted`.
     pub(crate) fn mark_snapshot_deleted(
         &mut self,
         shared: &Shared,
@@ -167,7 +175,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes note that the snapshot of an offset is gone.
+    /// Notes that the snapshot at an offset was removed.
     pub(crate) fn forget_snapshot(&mut self, offset: i64) {
         if self.snapshot_offset == offset {
             self.snapshot_offset = 0;
@@ -193,7 +201,8 @@ impl State {
         Ok(())
     }
 
-    /// Removes the renamed files whose time has come: each is tried, and what stays is tried again the next time.
+    /// Removes renamed files whose delay has ended. All are tried, and those that remain are tried
+    /// again by the next call.
     pub(crate) fn delete_expired_files(
         &mut self,
         shared: &Shared,
@@ -215,7 +224,7 @@ impl State {
     }
 }
 
-/// Renames `path` to `path` + `.deleted`; `None` if there is no such file.
+/// Renames `path` to `path` + `.deleted`; `None` if the file does not exist.
 fn mark_deleted(shared: &Shared, path: &Path) -> io::Result<Option<PathBuf>> {
     let mut deleted = path.as_os_str().to_owned();
     deleted.push(".deleted");

@@ -1,17 +1,19 @@
-//! What a look-up works on: the segments of a log at one moment, and the files they have.
+//! The data of a look-up: the segments of a log at one moment, and their files.
 //!
 //! # Theory of operation
-//! The list of segments is never changed in place. A roll, a retention pass and a truncation publish another list; a
-//! look-up holds the one that it began with, and with it the handles of its files. Two rules keep that list usable
-//! while segments leave the log:
+//! The list of segments is never changed in place. A roll, a retention pass and a truncation
+//! publish a new list. A look-up keeps the list with which it started, and with it the handles of
+//! its files. Two rules keep that list usable while segments are removed from the log:
 //!
-//! - Segments are *withdrawn* first: a list without them is published before any of their files is renamed, cut or
-//!   replaced ([`Writing::withdraw`]). A look-up that begins later never sees them.
-//! - Withdrawn [`SegmentFiles`] open nothing by name any more, since another file may
-//!   have that name by then. What stays of a segment that is cut gets new ones.
+//! - Segments are *withdrawn* first: a list without them is published before any of their files is
+//!   renamed, cut or replaced ([`Writing::withdraw`]). A look-up that starts later does not see
+//!   them.
+//! - Withdrawn [`SegmentFiles`] no longer open files by name, since another file may have that name
+//!   by then. The rest of a cut segment gets new ones.
 //!
-//! So a look-up that meets a withdrawn segment is either served by a handle that was open, or fails and is repeated on
-//! the list of that moment ([`Log::undisturbed`]). It waits for nobody, and its error is never one of the disk.
+//! So a look-up that meets a withdrawn segment either uses an open handle, or fails and is repeated
+//! on the current list ([`Log::undisturbed`]). It never blocks, and never reports this as an error
+//! of the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,9 +26,9 @@ use crate::segment::{Segment, SegmentFiles};
 /// The segments of a log, oldest first. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Segments {
-    /// Swapped when segments come or go.
+    /// Replaced when segments are added or removed.
     list: Arc<[Segment]>,
-    /// The last of the list as it is now; it grows while the list stays.
+    /// The current last segment; it grows while the list stays the same.
     last: Option<Segment>,
 }
 
@@ -35,8 +37,9 @@ impl Segments {
         Segments { list: segments.into(), last: segments.last().cloned() }
     }
 
-    /// Takes over what became of `segments`: they come at the end and go at either, and only the last one changes. For
-    /// what is replaced in between, a new list is made ([`Segments::of`]).
+    /// Updates this to `segments`, if segments were only added at the end or removed at either end,
+    /// and only the last one changed. A replacement in the middle needs a new list
+    /// ([`Segments::of`]).
     pub(crate) fn follow(&mut self, segments: &[Segment]) {
         let is_same = |one: Option<&Segment>, other: Option<&Segment>| match (one, other) {
             (Some(one), Some(other)) => Arc::ptr_eq(&one.files, &other.files),
@@ -69,16 +72,16 @@ impl Segments {
         self.list[..sealed].iter().chain(&self.last)
     }
 
-    /// Index of the segment that holds `offset`, or of the first one.
+    /// Index of the segment that contains `offset`, or of the first one.
     pub(crate) fn index_of(&self, offset: i64) -> Option<usize> {
         segment_of(&self.list, offset)
     }
 }
 
-/// A log at one moment, as far as look-ups need it.
+/// The state of a log at one moment, for look-ups.
 pub(crate) struct Snapshot {
     pub(super) segments: Segments,
-    /// Of the last segment, while they are in memory.
+    /// Indexes of the last segment, while they are in memory.
     pub(super) indexes: Option<ActiveIndexes>,
     pub(super) log_start_offset: i64,
     pub(super) log_end_offset: i64,
@@ -86,7 +89,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Where the segment at `index` ends (exclusive): the next one's base offset, or the log end.
+    /// The end of the segment at `index` (exclusive): the next base offset, or the log end offset.
     pub(super) fn end_of(&self, index: usize) -> i64 {
         self.segments.get(index + 1).map_or(self.log_end_offset, Segment::base_offset)
     }
@@ -96,7 +99,7 @@ impl Snapshot {
         self.indexes.as_ref().filter(|_| index + 1 == self.segments.len())
     }
 
-    /// Segments from the one that holds `offset` on.
+    /// Segments from the one that contains `offset` on.
     pub(super) fn segments_from(&self, offset: i64) -> impl Iterator<Item = &Segment> {
         let first = self.segments.index_of(offset).unwrap_or(0);
         self.segments.iter().skip(first)
@@ -108,11 +111,11 @@ impl Snapshot {
 }
 
 impl Log {
-    /// What `look` finds in the log's segments. Every look-up goes through here.
+    /// Returns the result of `look` for the log's segments. Every look-up uses this.
     ///
-    /// `look` is repeated on a new snapshot if a truncation came between, which may have put other batches in place of
-    /// those that it read, and if it failed while segments were withdrawn. It never waits for the disk on a writer's
-    /// behalf.
+    /// Repeats `look` on a new snapshot after a truncation, which may have replaced the batches
+    /// that it read, and after an error while segments were withdrawn. Never waits for a writer's
+    /// disk access.
     pub(super) fn undisturbed<T, E>(&self, look: impl Fn(&Snapshot) -> Result<T, E>) -> Result<T, E>
     where
         E: From<StorageError>,
@@ -127,7 +130,7 @@ impl Log {
         }
     }
 
-    /// The log as it is now.
+    /// The log's current state.
     pub(super) fn snapshot(&self) -> Result<Snapshot, StorageError> {
         let view = self.view.lock();
         view.check_readable()?;
@@ -141,15 +144,15 @@ impl Log {
     }
 }
 
-/// Segments that were taken out of the state. Readers find them until they are withdrawn.
+/// Segments that were removed from the state. Readers can see them until they are withdrawn.
 #[must_use]
 pub(crate) struct Taken {
     segments: Vec<Segment>,
-    /// Of a segment that stays, and of which the files are going to be cut.
+    /// Files of a segment that stays, and whose files will be cut.
     replaced: Option<Arc<SegmentFiles>>,
 }
 
-/// Segments that no look-up finds that begins now. Only their files may be renamed, cut or replaced.
+/// Segments that no new look-up can see. Only their files may be renamed, cut or replaced.
 #[must_use]
 pub(crate) struct Withdrawn(Vec<Segment>);
 
@@ -162,14 +165,15 @@ impl Taken {
         Taken { replaced: Some(files), ..self }
     }
 
-    /// For a log that has no readers yet.
+    /// Withdraws the segments of a log that has no readers yet.
     pub(super) fn before_readers(self) -> Withdrawn {
         let files = self.segments.iter().map(|segment| &segment.files);
         files.chain(&self.replaced).for_each(|files| files.withdraw());
         Withdrawn(self.segments)
     }
 
-    /// For segments without a batch, of which readers find nothing, by whatever name.
+    /// Withdraws segments without a batch, in which readers find nothing, whatever the names of
+    /// their files.
     pub(super) fn while_empty(self) -> Withdrawn {
         debug_assert!(self.segments.iter().all(|segment| segment.size == 0));
         Withdrawn(self.segments)
@@ -183,19 +187,20 @@ impl Withdrawn {
 }
 
 impl Writing<'_> {
-    /// Publishes the state without the segments that were taken out of it.
+    /// Publishes the state without the segments that were removed from it.
     pub(super) fn withdraw(&mut self, taken: Taken) -> Withdrawn {
         self.publish();
         taken.before_readers()
     }
 
-    /// As [`Writing::withdraw`], where another segment has taken their place in the middle of the list.
+    /// Withdraws segments after another segment replaced them in the middle of the list.
     pub(super) fn withdraw_replaced(&mut self, taken: Taken) -> Withdrawn {
         self.publish_replaced();
         taken.before_readers()
     }
 
-    /// As [`Writing::withdraw`], where what is read of them may be replaced by other batches.
+    /// Withdraws segments and repeats running look-ups, because other batches may replace those
+    /// that they read.
     pub(super) fn withdraw_truncated(&mut self, taken: Taken) -> Withdrawn {
         self.publish_truncated();
         taken.before_readers()

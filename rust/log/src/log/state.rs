@@ -1,4 +1,4 @@
-//! What the log's mutex guards.
+//! The state of a log that its mutex protects.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,23 +19,23 @@ use crate::segment::appender::Appender;
 use crate::segment::indexes::ActiveIndexes;
 use crate::segment::{FileKind, Segment, file_name};
 
-/// What may be done with a log.
+/// The allowed operations of a log.
 #[derive(Debug, Clone)]
 pub(crate) enum Status {
-    /// Everything.
+    /// All operations.
     Open,
-    /// Reading: it was opened so.
+    /// Reads only, because it was opened so.
     ReadOnly,
-    /// Reading up to the damage.
+    /// Reads up to the damage.
     Damaged(Damage),
-    /// Reading: an I/O error is final.
+    /// Reads only, after an I/O error.
     Failed(Arc<str>),
-    /// Nothing.
+    /// No operations.
     Closed,
 }
 
 impl Status {
-    /// Why nothing may be written.
+    /// Returns the reason why writes are not allowed.
     pub(crate) fn check_writable(&self) -> Result<(), StorageError> {
         match self {
             Status::Open => Ok(()),
@@ -46,7 +46,7 @@ impl Status {
         }
     }
 
-    /// Why nothing may be read.
+    /// Returns the reason why reads are not allowed.
     pub(crate) fn check_readable(&self) -> Result<(), StorageError> {
         match self {
             Status::Closed => Err(StorageError::Closed),
@@ -58,48 +58,49 @@ impl Status {
 pub(crate) struct State {
     pub(crate) status: Status,
     pub(crate) config: Arc<LogConfig>,
-    /// Whether the directory was made.
+    /// True if the directory exists.
     pub(crate) is_on_disk: bool,
-    /// By base offset; the last is active. Empty until the first append.
+    /// By base offset; the last one is active. Empty until the first append.
     pub(crate) segments: Vec<Segment>,
     /// The writer of the last segment, while it is in use.
     pub(crate) appender: Option<Appender>,
-    /// The last segment's indexes; there whenever `appender` is, and after a recovery that may not store them.
+    /// The last segment's indexes; always set if `appender` is, and after a recovery that must not
+    /// store them.
     pub(crate) indexes: Option<ActiveIndexes>,
-    /// log start ≤ log end.
+    /// ≤ log end offset.
     pub(crate) log_start_offset: i64,
     pub(crate) log_end_offset: i64,
-    /// ≤ log end, except of a damaged log.
+    /// ≤ log end offset, except in a damaged log.
     pub(crate) recovery_point: RecoveryPoint,
     pub(crate) epochs: EpochCache,
-    /// Whether `leader-epoch-checkpoint` lacks what `epochs` holds: there was no space for it.
+    /// True if `leader-epoch-checkpoint` could not be updated to `epochs`, for lack of space.
     pub(crate) are_epochs_unstored: bool,
-    /// What `transaction-index-checkpoint` tells, by the base offset of a segment.
+    /// The counts in `transaction-index-checkpoint`, by the base offset of the segment.
     pub(crate) aborted_counts: BTreeMap<i64, usize>,
     pub(crate) producers: ProducerStateManager,
-    /// What of `producers` must be known while this is locked.
+    /// A copy of the facts in `producers` that must be available while this state is locked.
     pub(crate) transactions: Arc<Transactions>,
-    /// The one that `producers` knows.
+    /// The high watermark that `producers` uses.
     pub(crate) high_watermark: i64,
-    /// Offset of the newest producer snapshot on disk; 0 for none.
+    /// Offset of the newest producer snapshot on disk; 0 without one.
     pub(crate) snapshot_offset: i64,
     /// Small files and directories that were changed since the last sync.
     pub(crate) unsynced: Unsynced,
     pub(crate) unsynced_records: i64,
     pub(crate) unsynced_since_ms: Option<i64>,
-    /// Renamed files and when (ms) they may go.
+    /// Renamed files, and when (ms) they may be removed.
     pub(crate) deleted: Vec<(i64, PathBuf)>,
     /// State of the generator for `segment.jitter.ms`.
     pub(crate) jitter: u64,
 }
 
 impl State {
-    /// Why nothing may be written.
+    /// Returns the reason why writes are not allowed.
     pub(crate) fn check_writable(&self) -> Result<(), StorageError> {
         self.status.check_writable()
     }
 
-    /// Takes over the high watermark: transactions that ended below it are stable.
+    /// Sets the high watermark: transactions that ended below it are stable.
     pub(crate) fn take_high_watermark(&mut self, high_watermark: i64) {
         if self.high_watermark != high_watermark {
             self.high_watermark = high_watermark;
@@ -107,7 +108,8 @@ impl State {
         }
     }
 
-    /// Takes note of an error: all but a full disk are final for this log.
+    /// Handles the error of an operation: every error except a lack of resources closes this log
+    /// for writing.
     pub(crate) fn fail<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
         if let Err(error @ (StorageError::Io { .. } | StorageError::Malformed { .. })) = &result {
             self.status = Status::Failed(error.to_string().into());
@@ -115,12 +117,13 @@ impl State {
         result
     }
 
-    /// First offset of the oldest transaction that is open, or whose marker is above the high watermark.
+    /// First offset of the oldest transaction that is open, or whose marker is above the high
+    /// watermark.
     pub(crate) fn first_unstable_offset(&self) -> Option<i64> {
         self.producers.first_unstable_offset().map(|offset| offset.max(self.log_start_offset))
     }
 
-    /// Notes an epoch's start and stores all epochs, if it is news or an earlier attempt failed.
+    /// Adds an epoch and stores all epochs, if the epoch is new or an earlier attempt failed.
     pub(crate) fn assign_epoch(
         &mut self,
         shared: &Shared,
@@ -131,7 +134,7 @@ impl State {
         if is_news || self.are_epochs_unstored { self.store_epochs(shared) } else { Ok(()) }
     }
 
-    /// Writes `leader-epoch-checkpoint`, if there is a directory; the next sync makes it durable.
+    /// Writes `leader-epoch-checkpoint` if the directory exists; the next sync makes it durable.
     pub(crate) fn store_epochs(&mut self, shared: &Shared) -> Result<(), StorageError> {
         if !self.is_on_disk {
             return Ok(());
@@ -143,9 +146,11 @@ impl State {
         self.fail(result)
     }
 
-    /// Writes `transaction-index-checkpoint` if it does not tell what the segments have; the next sync makes it durable.
+    /// Writes `transaction-index-checkpoint` if it differs from the segments; the next sync makes
+    /// it durable.
     ///
-    /// A segment without aborted transactions has no index, so that nothing else tells if one is lost.
+    /// A segment without aborted transactions has no index file, so only this checkpoint shows the
+    /// loss of one.
     pub(crate) fn store_aborted_counts(&mut self, shared: &Shared) -> Result<(), StorageError> {
         let counts = self.segments.iter().map(|segment| &segment.files);
         let counts = counts.map(|files| (files.base_offset(), files.aborted_count()));
@@ -182,8 +187,8 @@ impl State {
         Ok(())
     }
 
-    /// Writes a small file of a directory that was just made: without an old content there is nothing to keep, and a
-    /// half of it is rewritten when the log is opened. The next sync makes it durable.
+    /// Writes a small file in a new directory: there is no old content to keep, and an open of the
+    /// log rewrites an incomplete file. The next sync makes it durable.
     pub(crate) fn begin_file(
         &mut self,
         shared: &Shared,
@@ -197,7 +202,8 @@ impl State {
         Ok(())
     }
 
-    /// Replaces a small file; a crash of the process leaves the old or the new. The next sync makes it durable.
+    /// Replaces a small file; a crash of the process leaves the old or the new one. The next sync
+    /// makes it durable.
     pub(crate) fn replace_file(
         &mut self,
         shared: &Shared,
@@ -217,12 +223,13 @@ impl State {
         Ok(())
     }
 
-    /// Writes the producers' state at the log end, unless a snapshot tells it already.
+    /// Writes the producer state at the log end, unless there is a snapshot for it.
     pub(crate) fn store_snapshot(&mut self, shared: &Shared) -> Result<(), StorageError> {
         self.store_snapshot_at(shared, self.log_end_offset)
     }
 
-    /// As [`State::store_snapshot`], for `offset`, which is the log end or where the log goes on behind a hole.
+    /// Writes the producer state at `offset`, which is the log end or where the log continues after
+    /// a gap.
     pub(crate) fn store_snapshot_at(
         &mut self,
         shared: &Shared,
@@ -235,7 +242,7 @@ impl State {
         self.write_snapshot(shared, offset, &bytes)
     }
 
-    /// Writes the producers' state at `offset`; the next sync makes it durable.
+    /// Writes the producer state at `offset`; the next sync makes it durable.
     pub(crate) fn write_snapshot(
         &mut self,
         shared: &Shared,
@@ -246,7 +253,8 @@ impl State {
         let result = write_file(shared, &path, bytes)
             .map_err(|error| StorageError::io("write", &path, error));
         if result.is_err() {
-            // Half a snapshot is none. What cannot be removed is rejected by its checksum when it is read.
+            // An incomplete snapshot is useless. If it cannot be removed, it is rejected by its
+            // checksum when it is read.
             let _ = shared.disk.remove_file(&path);
         }
         self.fail(result)?;
@@ -256,12 +264,12 @@ impl State {
         Ok(())
     }
 
-    /// Index of the segment that holds `offset`, or of the first one.
+    /// Index of the segment that contains `offset`, or of the first one.
     pub(crate) fn segment_of(&self, offset: i64) -> Option<usize> {
         segment_of(&self.segments, offset)
     }
 
-    /// Drops every handle.
+    /// Drops all file handles.
     pub(crate) fn release(&mut self) {
         self.appender = None;
         for segment in &self.segments {

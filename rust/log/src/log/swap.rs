@@ -1,11 +1,12 @@
-//! Names that an interrupted compaction, truncation or deletion left behind.
+//! File names that an interrupted compaction, truncation or deletion left behind.
 //!
-//! `.deleted` is what was to go, `.cleaned` a result that was not finished. `.swap` is a result that was complete: it
-//! replaces the segments it was made from, which are those its offsets cover; but where a `.cleaned` of the same or a
-//! lower offset stands beside it, it is part of a split that was not finished (KAFKA-6264). `.tmp` is
-//! the copy of a truncation.
+//! `.deleted` marks files to delete, `.cleaned` an unfinished result. `.swap` marks a complete
+//! result: it replaces the segments that it was made from, which are those whose offsets it covers.
+//! But a `.swap` file next to a `.cleaned` file of the same or a lower offset is part of an
+//! unfinished split (KAFKA-6264). `.tmp` is the copy of a truncation.
 //!
-//! What to do about them is found first and changes nothing, so that an open for reading only sees the same log.
+//! The required changes are determined first, without changing a file, so that an open for reading
+//! only sees the same log.
 
 use std::io;
 use std::path::Path;
@@ -19,19 +20,19 @@ use crate::segment::{CLEANED_SUFFIX, FileKind, SWAP_SUFFIX, parse_file_name};
 pub(super) const DELETED_SUFFIX: &str = ".deleted";
 pub(super) const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// Whether a name is that of a file which the next open removes or renames.
+/// True if the next open removes or renames the file with this name.
 pub(crate) fn is_left_over(name: &str) -> bool {
     [DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX, SWAP_SUFFIX]
         .into_iter()
         .any(|suffix| name.ends_with(suffix))
 }
 
-/// What is left of an interrupted run.
+/// Files that an interrupted run left.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
-    /// Names of files that go.
+    /// Names of files that are removed.
     removed: Vec<String>,
-    /// Plain names that files get which have [`SWAP_SUFFIX`] behind them.
+    /// Plain names of the files that lose their suffix [`SWAP_SUFFIX`].
     swapped: Vec<String>,
 }
 
@@ -75,9 +76,9 @@ impl Leftovers {
         })
     }
 
-    /// Brings `dir` to plain names only.
+    /// Removes and renames files until `dir` has plain names only.
     pub(crate) fn tidy(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
-        // Half of a result must not be taken for a whole one, should the rest of it go first.
+        // Removed first: half of a result must not look like a whole one if the process ends here.
         let (halves, others): (Vec<_>, Vec<_>) =
             self.removed.iter().partition(|name| name.ends_with(SWAP_SUFFIX));
         halves.iter().try_for_each(|name| disk.remove_file(&dir.join(name)))?;
@@ -88,7 +89,7 @@ impl Leftovers {
         if self.swapped.is_empty() {
             return Ok(());
         }
-        // What was replaced must not come back beside what replaces it.
+        // Replaced files must not reappear next to their replacement.
         disk.sync_dir(dir)?;
         for plain in &self.swapped {
             disk.rename(&dir.join(format!("{plain}{SWAP_SUFFIX}")), &dir.join(plain))?;
@@ -96,7 +97,7 @@ impl Leftovers {
         disk.sync_dir(dir)
     }
 
-    /// The entries that [`Leftovers::tidy`] would leave.
+    /// The entries that remain after [`Leftovers::tidy`].
     pub(crate) fn tidied(&self, entries: &[DirEntry]) -> Vec<DirEntry> {
         let is_left = |entry: &&DirEntry| {
             let removed = |name| self.removed.binary_search_by(|gone| gone.as_str().cmp(name));
@@ -112,12 +113,12 @@ impl Leftovers {
         left
     }
 
-    /// Plain names of the files that have [`SWAP_SUFFIX`] behind them.
+    /// Plain names of the files that still have the suffix [`SWAP_SUFFIX`].
     pub(crate) fn swapped(&self) -> &[String] {
         &self.swapped
     }
 
-    /// Whether the file of this plain name still has [`SWAP_SUFFIX`] behind it.
+    /// True if the file with this plain name still has the suffix [`SWAP_SUFFIX`].
     pub(crate) fn is_swapped(&self, plain: &str) -> bool {
         self.swapped.iter().any(|swapped| swapped == plain)
     }

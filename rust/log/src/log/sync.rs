@@ -1,13 +1,15 @@
-//! Making appends durable: rounds of syncs, one at a time for each log.
+//! Makes appends durable, by rounds of syncs, one at a time for each log.
 //!
 //! # Theory of operation
-//! A round collects under the log's lock what is not durable, syncs it without the lock, and then raises the recovery point
-//! to the log end at which it collected. Two rounds at once would disprove each other: the second one does not sync what
-//! the first one took and has not finished, so its recovery point would be ahead of the disk. So there is one [`Round`] at
-//! a time, and only a round that has ended well can raise a [`RecoveryPoint`].
+//! A round collects the changes that are not durable under the log's lock, syncs them without the
+//! lock, and then raises the recovery point to the log end offset at the time of the collection.
+//! Two concurrent rounds would be wrong: the second does not sync the changes that the first one
+//! collected and has not finished, so its recovery point would be ahead of the disk. So there is
+//! only one [`Round`] at a time, and only a successful round can raise a [`RecoveryPoint`].
 //!
-//! Whoever needs a sync waits for the round in flight, and then for one that began after the call: the first to come
-//! runs it, the others share it. There is no timer, so a slow disk makes its own batches.
+//! A caller that needs a sync waits for the running round, and then for one that started after the
+//! call: the first caller runs it, the others share it. There is no timer: the slower the disk, the
+//! more appends share a round.
 
 mod recovery_point;
 
@@ -25,7 +27,7 @@ use crate::disk::open_files::is_out_of_descriptors;
 use crate::disk::{Disk, OpenMode};
 use crate::segment::SegmentFiles;
 
-/// The rounds of one log.
+/// The state of a log's sync rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     state: Mutex<RoundsState>,
@@ -35,13 +37,14 @@ pub(crate) struct Rounds {
 #[derive(Debug, Default)]
 struct RoundsState {
     in_flight: bool,
-    /// Rounds that began; they count from 1.
+    /// Number of rounds that started; the first has number 1.
     begun: u64,
-    /// The newest round that ended well.
+    /// Number of the newest successful round.
     done: u64,
 }
 
-/// The right to raise or lower a log's recovery point. There is one at a time; dropping it lets the next one begin.
+/// The right to raise or lower a log's recovery point. Only one exists at a time; dropping it
+/// allows the next one.
 pub(crate) struct Round<'a> {
     log: &'a Log,
     number: u64,
@@ -61,7 +64,8 @@ impl Round<'_> {
         self.log
     }
 
-    /// Syncs what is not durable, blocking, and raises the recovery point to where the log ended at the beginning.
+    /// Syncs all changes that are not durable, blocking, and raises the recovery point to the log
+    /// end offset at the start.
     fn run(mut self) -> Result<(), StorageError> {
         if let Some(unsynced) = self.collect()? {
             let result = unsynced.sync(&*self.log.shared.disk);
@@ -71,7 +75,8 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// What to sync so that all that is appended now becomes durable; `None` if it is.
+    /// Collects the changes whose sync makes all current records durable; `None` if they are
+    /// durable already.
     fn collect(&self) -> Result<Option<Collected>, StorageError> {
         let mut state = self.log.write();
         state.check_writable()?;
@@ -91,8 +96,8 @@ impl Round<'_> {
         }))
     }
 
-    /// Notes how the sync ended. An error is final for this log, unless a file could not even be opened for want of
-    /// descriptors: then what was collected is still to be synced.
+    /// Stores the result of the sync. An error closes this log for writing, unless a file could not
+    /// even be opened for lack of descriptors: then the changes still have to be synced.
     fn publish(&self, collected: &Collected, result: io::Result<()>) -> Result<(), StorageError> {
         let mut state = self.log.write();
         if matches!(state.status, Status::Closed) {
@@ -108,9 +113,10 @@ impl Round<'_> {
             return Err(StorageError::Exhausted { action: "sync", path, source });
         }
         let marker = path.join(SYNC_FAILED_FILE);
-        // Without space for it the log is opened as after a crash: there is no better way.
+        // Without space for the marker, the log is opened as after a crash, which cannot be
+        // improved.
         let _ = self.log.shared.disk.open(&marker, OpenMode::Create);
-        // Whatever it lacked: after a sync that failed the kernel may have dropped the pages.
+        // Final for any kind of error: after a failed sync the kernel may have dropped the pages.
         let error = StorageError::Io { action: "sync", path, source };
         state.status = Status::Failed(error.to_string().into());
         Err(error)
@@ -129,17 +135,18 @@ impl Drop for Round<'_> {
     }
 }
 
-/// What a round syncs.
+/// The changes that a round syncs.
 #[derive(Debug)]
 struct Collected {
-    /// The segments, oldest first. Their files are opened one by one: rounds that wait hold no descriptors.
+    /// The segments, oldest first. Their files are opened one by one: waiting rounds hold no
+    /// descriptors.
     segments: Vec<Arc<SegmentFiles>>,
     others: Unsynced,
-    /// As it was then.
+    /// The recovery point at the collection.
     recovery_point: RecoveryPoint,
-    /// The log end offset then.
+    /// The log end offset at the collection.
     upto: i64,
-    /// What the log forgot then, for a round that is refused.
+    /// Counters that were reset by the collection, for a round that must be repeated.
     unsynced_records: i64,
     unsynced_since_ms: Option<i64>,
 }
@@ -173,7 +180,7 @@ impl Unsynced {
         self.files.is_empty() && self.dirs.is_empty()
     }
 
-    /// Files first, then their names. What is gone meanwhile needs no sync.
+    /// Syncs files first, then their directories. Files that were deleted in between are skipped.
     fn sync(&self, disk: &dyn Disk) -> io::Result<()> {
         let is_there = |result: io::Result<()>| match result {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -186,31 +193,33 @@ impl Unsynced {
     }
 }
 
-/// Left in a log's directory by a failed sync, and removed once everything that it may have lost was written again.
+/// Marker in a log's directory after a failed sync; removed once all data that may be lost was
+/// written again.
 ///
-/// After a failed sync the kernel may hold pages as clean that never reached the disk. Whoever opens the log reads them,
-/// and no further sync of that file saves them. The marker need not be durable: the pages go with it.
+/// After a failed sync the kernel may treat pages as clean that never reached the disk. An open of
+/// the log reads them from the page cache, and no later sync of that file writes them. The marker
+/// need not be durable: a crash of the machine loses these pages too.
 pub(crate) const SYNC_FAILED_FILE: &str = "sync-failed";
 
 impl Log {
-    /// Everything below is durable, as far as the disk tells the truth.
+    /// Everything below this offset is durable, if the disk honours syncs.
     pub fn recovery_point(&self) -> i64 {
         self.view.lock().recovery_point
     }
 
-    /// The log end, if not all below it is durable.
+    /// The log end offset, if not everything below it is durable.
     pub fn unsynced_end(&self) -> Option<i64> {
         let view = self.view.lock();
         (view.recovery_point < view.log_end_offset).then_some(view.log_end_offset)
     }
 
-    /// Whether a segment that was rolled is not all durable.
+    /// True if not all sealed segments are durable.
     pub fn has_unsynced_sealed_segment(&self) -> bool {
         let view = self.view.lock();
         view.segments.last().is_some_and(|active| view.recovery_point < active.base_offset())
     }
 
-    /// Whether `flush.messages` or `flush.ms` asks for a sync now.
+    /// True if `flush.messages` or `flush.ms` requires a sync now.
     pub fn sync_due(&self, now_ms: i64) -> bool {
         let view = self.view.lock();
         let waited_ms = view.unsynced_since_ms.map_or(0, |since| now_ms.saturating_sub(since));
@@ -218,23 +227,24 @@ impl Log {
             || (view.unsynced_since_ms.is_some() && waited_ms >= view.config.flush_ms)
     }
 
-    /// Makes everything appended so far durable, blocking. An error is final for this log.
+    /// Makes everything appended so far durable, blocking. An error closes this log for writing.
     pub fn flush(&self) -> Result<(), StorageError> {
         self.sync_until(|| false)
     }
 
-    /// Waits until everything below `end` is durable, or was truncated meanwhile.
+    /// Waits until everything below `end` is durable, or was truncated.
     ///
     /// # Errors
-    /// As [`Log::flush`].
+    /// Those of [`Log::flush`].
     pub fn sync_to(&self, end: i64) -> Result<(), StorageError> {
         self.sync_until(|| self.recovery_point() >= end)
     }
 
-    /// Does what `flush.messages` and `flush.ms` ask for after an append that ended at `end`; `false` if that is nothing yet.
+    /// Syncs after an append that ended at `end`, if `flush.messages` or `flush.ms` requires it;
+    /// `false` if no sync is required yet.
     ///
     /// # Errors
-    /// As [`Log::flush`].
+    /// Those of [`Log::flush`].
     pub fn sync_appended(&self, end: i64) -> Result<bool, StorageError> {
         if self.config().syncs_every_append() {
             return self.sync_to(end).map(|()| true);
@@ -243,7 +253,8 @@ impl Log {
         if is_due { self.flush().map(|()| true) } else { Ok(false) }
     }
 
-    /// Waits until `is_done` after the round in flight, or else for a round that began after this call.
+    /// Waits until `is_done` after the running round, or else for a round that started after this
+    /// call.
     fn sync_until(&self, is_done: impl Fn() -> bool) -> Result<(), StorageError> {
         let mut rounds = self.rounds.state.lock();
         let wanted = rounds.begun + 1;
@@ -258,7 +269,7 @@ impl Log {
         Ok(())
     }
 
-    /// Keeps rounds from beginning, so that the recovery point is not raised; waits for the one in flight.
+    /// Prevents new rounds, so that the recovery point is not raised; waits for the running one.
     pub(crate) fn hold_recovery_point(&self) -> Round<'_> {
         let mut rounds = self.rounds.state.lock();
         rounds = self.rounds.ended.wait_while(rounds, |rounds| rounds.in_flight);
@@ -267,7 +278,7 @@ impl Log {
 }
 
 impl State {
-    /// Notes again what was collected.
+    /// Adds the collected changes again.
     fn take_back(&mut self, collected: &Collected) {
         collected.others.files.iter().for_each(|path| self.unsynced.add_file(path.clone()));
         collected.others.dirs.iter().for_each(|path| self.unsynced.add_dir(path.clone()));

@@ -1,4 +1,4 @@
-//! Truncation: the end of the log is given up, as a follower does that finds its leader disagree.
+//! Truncation: removes the end of the log, as a follower does if its log differs from the leader's.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,15 +21,16 @@ use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
-/// Bytes copied at once when a segment gets a new inode.
+/// Bytes that are copied at once when a segment gets a new inode.
 const COPY_BYTES: usize = 1 << 20;
 
 impl Log {
-    /// Gives up all records at and behind `offset`; a batch that holds it goes whole.
+    /// Removes all records from `offset` on, including the whole batch that contains `offset`.
     ///
-    /// The log then ends where its last batch does: at `offset`, or below if that lay inside of a batch. Apache
-    /// Kafka ends it at `offset` until it is opened again, and here in any case. Epochs and producer state are
-    /// those of the rest.
+    /// The log then ends after its last batch: at `offset`, or below if `offset` was inside of a
+    /// batch. Apache Kafka sets the log end offset to `offset` until the log is opened again; here
+    /// it is the end of the last batch from the start. Epochs and producer state become those of
+    /// the remaining records.
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
         check_offset(offset)?;
         let mut state = self.write();
@@ -42,12 +43,13 @@ impl Log {
             }
             state.truncate(shared, offset)?;
         }
-        // Also where no record goes: an epoch may begin at the log end without any.
+        // Also if no record is removed: an epoch may start at the log end offset without a record.
         let offset = offset.min(state.log_end_offset);
         if state.epochs.truncate_from_end(offset) { state.store_epochs(shared) } else { Ok(()) }
     }
 
-    /// Checks that `offset` is between 0 and the log end. Only replicas may pass their own end.
+    /// Checks that `offset` is between 0 and the log end offset. Only replicas may truncate beyond
+    /// their own end.
     pub(crate) fn check_within(&self, offset: i64) -> Result<(), StorageError> {
         let state = self.write();
         state.check_writable()?;
@@ -58,8 +60,8 @@ impl Log {
         Err(StorageError::OffsetOutOfRange { offset, log_end_offset })
     }
 
-    /// Gives up everything; the log is empty and begins at `offset`, with an empty segment there, as in Apache Kafka: of
-    /// the metadata log nothing else tells where it begins.
+    /// Removes all records. The log then starts at `offset`, with an empty segment there, as in
+    /// Apache Kafka: for the metadata log only this segment records the start.
     pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
         check_offset(offset)?;
         let mut state = self.write();
@@ -72,14 +74,14 @@ impl Log {
 }
 
 impl Round<'_> {
-    /// Gives up the promise that records at and behind `offset` are durable, and that of the batch that holds it; returns
-    /// the recovery point.
+    /// Lowers the recovery point to `offset`, or to the start of the batch that contains it,
+    /// because these records will be removed. Returns the recovery point.
     pub(crate) fn give_up(&self, offset: i64) -> Result<i64, StorageError> {
         check_offset(offset)?;
         let log = self.log();
         let end = match log.read(offset.max(log.log_start_offset()), 0, i64::MAX, true) {
             Ok(data) if !data.bytes.is_empty() => data.base_offset,
-            // Behind the log end, or not readable: the promise ends where the truncation was asked for.
+            // The offset is above the log end, or the batch is unreadable.
             _ => offset,
         };
         let mut state = log.write();
@@ -103,7 +105,7 @@ impl Writing<'_> {
     }
 
     /// Appends batches from `base_offset` on, below the log start offset of this log, which has no
-    /// records. Its bounds never go down: a checkpoint may read them at any time.
+    /// records. The log's bounds are never lowered, because a checkpoint may read them at any time.
     pub(super) fn append_across_start(
         &mut self,
         shared: &Shared,
@@ -118,7 +120,7 @@ impl Writing<'_> {
         appended
     }
 
-    /// Cuts at `offset`, which lies inside of the first segment or behind it.
+    /// Cuts at `offset`, which is within the first segment or after it.
     fn truncate(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
         self.deactivate(shared)?;
         self.drop_writer();
@@ -127,7 +129,7 @@ impl Writing<'_> {
         let (files, cut) = (last.files.clone(), Cut::find(last, offset));
         let cut = self.fail(cut)?;
         if cut.end_offset < self.log_start_offset && self.log_start_offset <= offset {
-            // The batch that goes reaches below the log start: nothing is left to read.
+            // The removed batch reaches below the log start offset, so no readable record is left.
             let start = self.log_start_offset;
             return self.truncate_fully(shared, start);
         }
@@ -137,7 +139,7 @@ impl Writing<'_> {
         let withdrawn = self.withdraw_truncated(taken);
         let result = self.cut_files(shared, &withdrawn);
         if let Err(error) = &result {
-            // Whatever was lacking: what is known and what is on disk no longer agree.
+            // For any kind of error: the state in memory and the files no longer match.
             self.status = Status::Failed(error.to_string().into());
         }
         result
@@ -145,7 +147,7 @@ impl Writing<'_> {
 }
 
 impl State {
-    /// Makes the state that of an empty log that begins at `offset`. The files are still there.
+    /// Makes the state that of an empty log that starts at `offset`. The files are not changed.
     pub(crate) fn begin_at(&mut self, offset: i64) -> Taken {
         self.drop_writer();
         self.log_start_offset = offset;
@@ -157,7 +159,7 @@ impl State {
         self.take_segments(0..self.segments.len())
     }
 
-    /// Removes the files of a log that is empty now.
+    /// Removes the files of a log that is now empty.
     pub(crate) fn store_emptied(
         &mut self,
         shared: &Shared,
@@ -166,20 +168,21 @@ impl State {
         if !self.is_on_disk {
             return Ok(());
         }
-        // From the end: what a kill leaves is a log that begins where it did, and ends earlier.
+        // From the end, so that a kill leaves a log with the same start and an earlier end.
         for segment in withdrawn.segments().iter().rev() {
             self.mark_segment_deleted(shared, segment)?;
         }
         recovery::remove_snapshots_behind(shared, i64::MIN)?;
         self.snapshot_offset = 0;
         self.store_epochs(shared)?;
-        // Before a checkpoint tells the new log start: segments that come back would end below it.
+        // Before the new log start offset is checkpointed: segments that reappeared would end below
+        // it.
         let synced = shared.disk.sync_dir(&shared.dir);
         synced.map_err(|error| StorageError::io("sync", &shared.dir, error))
     }
 
     /// Lowers `transaction-index-checkpoint` to the entries that remain once the log ends at
-    /// `end_offset`, in the segment with `last` as files.
+    /// `end_offset`, in the segment whose files are `last`.
     fn lower_aborted_counts_above(
         &mut self,
         shared: &Shared,
@@ -195,7 +198,7 @@ impl State {
         })
     }
 
-    /// Ends the log at `cut`, in the last of `keep` segments. The files are as they were.
+    /// Ends the log at `cut`, in the last of `keep` segments. The files are not changed.
     fn end_at(&mut self, cut: Cut, keep: usize) -> Taken {
         self.log_end_offset = cut.end_offset;
         self.recovery_point.lower_to(cut.end_offset);
@@ -209,17 +212,18 @@ impl State {
         if cut.position == 0 {
             last.first_timestamp = None;
         }
-        // The segment is active again: its last time entry comes when it is rolled or closed.
+        // The segment is active again: its last time entry is added when it is rolled or closed.
         self.indexes = Some(ActiveIndexes::new(cut.indexes));
         taken.and_replaced(replaced)
     }
 
-    /// Brings the files to where the log ends by now.
+    /// Shortens the files to the new log end.
     fn cut_files(&mut self, shared: &Shared, withdrawn: &Withdrawn) -> Result<(), StorageError> {
         self.mark_deleted(shared, withdrawn)?;
         let was_sealed = !withdrawn.segments().is_empty();
         if was_sealed {
-            // Before the last one is shortened: a segment that comes back must not leave a hole before it.
+            // Before the last segment is shortened: if a removed segment reappeared, there would be
+            // a gap before it.
             let synced = shared.disk.sync_dir(&shared.dir);
             synced.map_err(|error| StorageError::io("sync", &shared.dir, error))?;
         }
@@ -239,18 +243,18 @@ impl State {
         recovery::reload_producers(self, shared)
     }
 
-    /// Forgets writer and indexes without storing them.
+    /// Drops the writer and the indexes without storing them.
     fn drop_writer(&mut self) {
         self.appender = None;
         self.indexes = None;
     }
 }
 
-/// Where a segment is cut, and what is left of it.
+/// The position where a segment is cut, and the state of the remaining part.
 struct Cut {
-    /// Where the batch begins that holds the offset wanted, or the first behind it.
+    /// Start of the batch that contains the requested offset, or of the first batch after it.
     position: u64,
-    /// Where the batch before ends (exclusive); without one, where the segment begins.
+    /// End of the previous batch (exclusive); without one, the segment's base offset.
     end_offset: i64,
     max_timestamp: TimeEntry,
     indexes: Indexes,
@@ -262,7 +266,7 @@ impl Cut {
         let indexes = Indexes::load(segment)?;
         let mut indexes = indexes.unwrap_or_else(|| Indexes::new(base_offset));
         let (mut position, mut end_offset) = (segment.size, base_offset);
-        // From a batch that stays, whose end is asked for.
+        // Starts at a batch that is kept, to get its end.
         let start = indexes.offsets.position_of(offset - 1).unwrap_or(0);
         walk(files, start..segment.size, |at, batch| {
             if batch.last_offset() < offset {
@@ -300,8 +304,8 @@ fn walk(
     }
 }
 
-/// Shortens a `.log`. One that was ever sealed keeps its inode whole and is replaced by a copy: it may be mapped
-/// for reading, by an earlier holder of the directory's lock too.
+/// Shortens a `.log`. If it was ever sealed, its inode is kept whole and the file is replaced by a
+/// copy, because it may be mapped for reading, also by an earlier holder of the directory's lock.
 pub(super) fn shorten(
     shared: &Shared,
     files: &Arc<SegmentFiles>,
@@ -324,7 +328,7 @@ fn replace_by_copy(
     size: u64,
 ) -> std::io::Result<()> {
     let mut copy_path = path.as_os_str().to_owned();
-    // Recovery removes files of this name, should the process end here.
+    // If the process ends here, recovery removes files of this name.
     copy_path.push(TEMPORARY_SUFFIX);
     let copy = shared.disk.create_anew(Path::new(&copy_path))?;
     let mut buffer = vec![0; COPY_BYTES.min(size as usize)];

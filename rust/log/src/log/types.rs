@@ -1,4 +1,4 @@
-//! What goes into a log's operations and what comes out.
+//! Arguments and results of a log's operations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,114 +15,118 @@ use crate::log::Damage;
 use crate::log::producer_state::AppendOrigin;
 use crate::log::verification::TransactionRule;
 
-/// What a log needs from outside. It reads no other clock, disk or randomness.
+/// The dependencies of a log. It uses no other clock, disk or source of randomness.
 #[derive(Clone)]
 pub struct LogOptions {
     /// The partition's directory, `<topic>-<partition>`; it need not exist.
     pub dir: PathBuf,
-    /// The topic's settings.
+    /// Settings of the topic.
     pub config: Arc<LogConfig>,
-    /// Where files are.
+    /// The disk that holds the files.
     pub disk: Arc<dyn Disk>,
-    /// What time it is.
+    /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// What the checkpoints tell of it.
+    /// The log's entries in the checkpoints.
     pub checkpointed: Checkpointed,
-    /// What to do about damage.
+    /// How damage is treated.
     pub on_damage: OnDamage,
-    /// Whether the directory was closed cleanly, so that nothing needs recovery.
+    /// True if the directory was closed cleanly, so that no recovery is needed.
     pub clean: bool,
-    /// Written to `partition.metadata`, and compared with its contents if the file is there.
+    /// Compared with the content of `partition.metadata`, or written to it if the file does not
+    /// exist.
     pub identity: Option<PartitionIdentity>,
     /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
-    /// Touch nothing on disk: what needs recovery is recovered in memory only.
+    /// True to change nothing on disk: recovery happens in memory only.
     pub read_only: bool,
-    /// Where `segment.jitter.ms` draws from.
+    /// Seed of the random numbers for `segment.jitter.ms`.
     pub jitter_seed: u64,
-    /// Buffers of all logs of a process.
+    /// Buffers that all logs of a process share.
     pub buffers: Arc<BufferPool>,
 }
 
-/// What the checkpoints of a data directory tell of one log.
+/// The entries of one log in the checkpoints of a data directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Checkpointed {
-    /// Everything below was synced: a log that ends before it is damaged. Without a clean stop, segments that reach beyond
-    /// it are recovered.
+    /// Everything below was synced: a log that ends before it is damaged. Without a clean stop,
+    /// segments that reach beyond it are recovered.
     pub recovery_point: i64,
-    /// 0 for none. After a clean stop a log that ends before it is damaged.
+    /// 0 without an entry. After a clean stop a log that ends before it is damaged.
     pub high_watermark: i64,
-    /// Where the log begins. A log whose first segment begins behind it lacks records; without one nothing is compared.
+    /// The log start offset. A log whose first segment starts above it lacks records; without an
+    /// entry this is not checked.
     pub log_start_offset: Option<i64>,
-    /// Offsets below may be missing between segments: the log was compacted up to there, or recovery or a person took it as
-    /// it is. 0 for none.
+    /// Offsets below may be missing between segments, because the log was compacted up to there, or
+    /// recovery or an administrator accepted a gap. 0 without an entry.
     pub cleaner_offset: i64,
-    /// Whether it lies in no data directory and has no recovery points, as a partition that was
-    /// copied alone. Compaction may have left its gaps, unless an index contradicts.
+    /// True for a log outside a data directory and without a recovery point, like a copy of a
+    /// single partition. Its gaps are attributed to compaction, unless an index contradicts.
     pub is_copy: bool,
 }
 
-/// What opening a log may do about damage.
+/// How an open treats damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
-    /// Nothing: the log is readable up to the damage and refuses writes.
+    /// Changes nothing: the log is readable up to the damage and refuses writes.
     #[default]
     Keep,
-    /// Cut where the damage begins, if everything below the recovery point stays; else as `Keep`. For logs that do not
-    /// promise more: a power cut leaves damage among what was not synced.
+    /// Cuts the log at the damage if everything below the recovery point is kept; otherwise like
+    /// `Keep`. For logs that promise no more, since a power cut may damage unsynced records.
     CutUnsynced,
-    /// Cut where the damage begins, whatever goes. Apache Kafka always does that.
+    /// Cuts the log at the damage in any case, as Apache Kafka does.
     Cut,
 }
 
-/// What opening a log found and did.
+/// Findings and changes of an open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Segments whose batches were checked one by one and whose indexes were rebuilt.
+    /// Number of segments whose batches were checked one by one and whose indexes were rebuilt.
     pub segments_recovered: u32,
-    /// Bytes cut off that were not just preallocated zeros.
+    /// Number of bytes that were cut, except for preallocated zeros.
     pub truncated_bytes: u64,
-    /// The log end left by that cut.
+    /// The log end offset after that cut.
     pub truncated_at: Option<i64>,
-    /// Damage that was left as it is: the log ends there for readers, and writes are refused.
+    /// Damage that was kept: the log ends there for readers, and writes are refused.
     pub damage: Option<Damage>,
-    /// Bytes behind that damage that are not zeros.
+    /// Number of bytes after that damage, without the zeros at their ends.
     pub damaged_bytes: u64,
-    /// Where the last gap between segments ends that was taken as it is, since nothing in it was synced.
+    /// End of the last gap between segments that was accepted, since nothing in it was synced.
     pub gaps_below: Option<i64>,
-    /// Derived files that were unreadable and rebuilt, and offsets that are missing, in words for a log line.
+    /// Texts for the log output about derived files that were unreadable and rebuilt, and about
+    /// missing offsets.
     pub warnings: Vec<String>,
 }
 
 impl Recovery {
-    /// The log end for readers of a damaged log.
+    /// The end (exclusive) of the readable part of a damaged log.
     pub fn damaged_at(&self) -> Option<i64> {
         self.damage.as_ref().map(Damage::offset)
     }
 }
 
-/// How a leader appends.
+/// Options of a leader's append.
 #[derive(Debug, Clone, Copy)]
 pub struct AppendOptions {
-    /// The leader's epoch, stamped into the batch.
+    /// The leader's epoch, which is written into the batch.
     pub leader_epoch: LeaderEpoch,
-    /// Who sends it: decides which checks apply.
+    /// The sender, which decides about the checks.
     pub origin: AppendOrigin,
-    /// How it is judged as part of a transaction.
+    /// How transactions are checked.
     pub transaction: TransactionRule,
-    /// Sequence of a batch of the same producer and epoch that was refused and comes again: those behind it come after it.
+    /// Sequence of a batch of the same producer and epoch that was rejected and will be retried:
+    /// later batches must follow it.
     pub refused_sequence: Option<i32>,
 }
 
 impl AppendOptions {
-    /// Transactions are vouched for, and nothing was refused before.
+    /// Options for transactions that the caller guarantees, without an earlier rejected batch.
     pub const fn new(leader_epoch: LeaderEpoch, origin: AppendOrigin) -> AppendOptions {
         let transaction = TransactionRule::Vouched;
         AppendOptions { leader_epoch, origin, transaction, refused_sequence: None }
     }
 }
 
-/// What an append did.
+/// Result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppendInfo {
     /// Offset of the first record appended, or of the original batch of a duplicate.
@@ -131,20 +135,21 @@ pub struct AppendInfo {
     pub last_offset: i64,
     /// The largest timestamp appended.
     pub max_timestamp: i64,
-    /// The stamp with `LogAppendTime`, the original max timestamp of a duplicate, else −1.
+    /// The append time with `LogAppendTime`, the original max timestamp of a duplicate, otherwise
+    /// −1.
     pub log_append_time_ms: i64,
-    /// The log start offset at that moment.
+    /// The log start offset at that time.
     pub log_start_offset: i64,
     /// The log end offset after it (exclusive).
     pub log_end_offset: i64,
-    /// Records appended; those of a duplicate count too.
+    /// Number of appended records, or of those in a duplicate.
     pub records_count: i32,
-    /// Nothing was appended: the same batch is in the log already.
+    /// True if nothing was appended because the batch is in the log already.
     pub duplicate: bool,
 }
 
 impl AppendInfo {
-    /// This append and the `next` one as one.
+    /// Combines this result with that of the `next` append.
     pub(crate) fn followed_by(self, next: AppendInfo) -> AppendInfo {
         if self.records_count == 0 {
             return next;
@@ -158,37 +163,37 @@ impl AppendInfo {
     }
 }
 
-/// Whole batches read.
+/// Result of a read.
 #[derive(Debug, Clone)]
 pub struct FetchData {
-    /// Batches as stored, of any message format, concatenated; the first may begin before the
-    /// offset asked for.
+    /// Whole batches as stored, in any message format, concatenated. The first may start below the
+    /// requested offset.
     pub bytes: Bytes,
     /// Base offset of the first batch, or a lower bound of it
-    /// ([`pykafka_record::BatchHeader::first_offset_min`]); the offset asked for when there is
-    /// none.
+    /// ([`pykafka_record::BatchHeader::first_offset_min`]); the requested offset without a batch.
     pub base_offset: i64,
-    /// Where to read on: the offset after the last batch, or, where that was the last of its segment, the next
-    /// segment's base offset. The offset asked for when there is no batch.
+    /// Where to continue: the offset after the last batch, or the next segment's base offset if it
+    /// was the last batch of its segment. The requested offset without a batch.
     pub next_offset: i64,
 }
 
-/// The offsets of a log, taken together.
+/// The offsets of a log at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogOffsets {
     /// First offset that can be read.
     pub log_start_offset: i64,
-    /// Exclusive end.
+    /// Log end offset (exclusive).
     pub log_end_offset: i64,
-    /// First offset of the oldest undecided transaction, or of one whose marker is above the high watermark.
+    /// First offset of the oldest open transaction, or of one whose marker is above the high
+    /// watermark.
     pub first_unstable_offset: Option<i64>,
-    /// Everything below is on disk, as far as the disk tells the truth.
+    /// Everything below is on disk, if the disk honours syncs.
     pub recovery_point: i64,
     /// The latest leader epoch.
     pub latest_epoch: Option<LeaderEpoch>,
 }
 
-/// A record found by time.
+/// A record that was found by its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimestampOffset {
     /// The record's offset.

@@ -1,22 +1,26 @@
-//! Which producers have a transaction open here, and which are about to begin one (KIP-890).
+//! Producers with an open transaction in this log, and producers that are about to start one
+//! (KIP-890).
 //!
 //! # Theory of operation
-//! A client's batch may begin a transaction in this log only if the transaction's coordinator knows of it: the coordinator
-//! writes a marker to each partition that it knows of, and a transaction without a marker would hold back readers for ever.
-//! So the partition's leader asks the coordinator before the first batch is appended, and the log holds a *guard* meanwhile.
-//! The append presents that guard. A marker, or another batch of the transaction, takes the guard away, so that an answer
-//! which a marker has overtaken appends nothing: `InvalidTxnState`. Guards are unique, so that the answer for one
-//! transaction is never taken for the next one. Where each transaction raises the epoch, a marker has the epoch of the
-//! transaction that follows: the guard of that one stays, however late the marker is.
+//! A client's batch may start a transaction in this log only if the transaction's coordinator has
+//! added the partition to it. The coordinator writes a marker to each such partition, and a
+//! transaction without a marker would block readers forever. So the partition's leader sends a
+//! verification request to the coordinator before it appends the first batch. During the request
+//! the log holds a *guard*, which the append must present. A marker, or another batch of the
+//! transaction, removes the guard, so that a response which arrives after the marker appends
+//! nothing: `InvalidTxnState`. Guards are unique, so that the response for one transaction is never
+//! used for the next one. If each transaction raises the epoch, a marker has the epoch of the
+//! following transaction, whose guard is kept however late the marker is.
 //!
-//! The guard's entry also keeps the lowest sequence that was seen: while the first batch is retried, none behind it is
-//! appended in its place.
+//! The entry of a guard also keeps the lowest sequence of the transaction: while the first batch is
+//! retried, no later batch is appended in its place.
 //!
-//! What is open is a copy of what the producer state says, for threads that must not wait for the log's state, which is
-//! locked while the disk works. The append judges by the state itself; a copy that is too old costs a question to the
-//! coordinator, or a refusal that the client retries.
+//! The open transactions are a copy of the producer state, for threads that must not wait for the
+//! log's state, which is locked while the disk works. The append checks the state itself. An
+//! outdated copy costs a request to the coordinator, or an error that the client retries.
 //!
-//! This is Apache Kafka's `VerificationStateEntry`. Nothing of it is stored: after a restart the coordinator is asked again.
+//! This corresponds to Apache Kafka's `VerificationStateEntry`. It is not stored: after a restart
+//! the coordinator is asked again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,45 +30,47 @@ use pykafka_record::{Batch, ProducerEpoch, ProducerId};
 
 use super::producer_state::{BatchSummary, Expected, ProducerStateManager};
 
-/// Stands for one question to the coordinator; no two of a process are equal.
+/// Identifies one verification request; unique in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationGuard(u64);
 
 impl VerificationGuard {
     fn unique() -> VerificationGuard {
-        // Of all logs of the process: a log may be opened again while a guard of its predecessor is on its way.
+        // Shared by all logs of the process: a log may be opened again while a guard of its
+        // predecessor is in use.
         static LAST: AtomicU64 = AtomicU64::new(0);
         VerificationGuard(LAST.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// By which rule an append is judged as part of a transaction.
+/// The rule for an append to a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransactionRule {
-    /// Whoever appends vouches that the transaction is open.
+    /// The caller guarantees that the transaction is open.
     #[default]
     Vouched,
-    /// A transactional batch is refused unless its transaction is open here, or this is the guard of its producer.
+    /// A transactional batch is rejected unless its transaction is open in this log, or this is the
+    /// guard of its producer.
     Verified(Option<VerificationGuard>),
-    /// It is a marker, written under this transaction version of Kafka's feature.
+    /// The batch is a marker, written under this transaction version of Kafka's feature.
     Marker(i16),
 }
 
-/// The first batch of a transaction, as a client sends it.
+/// The first batch of a transaction from a client.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstBatch {
-    /// Whose it is.
+    /// Id of the producer.
     pub producer_id: ProducerId,
-    /// In this epoch.
+    /// Epoch of the producer.
     pub producer_epoch: ProducerEpoch,
     /// Sequence of its first record.
     pub base_sequence: i32,
-    /// Whether the producer's epoch is raised with each transaction (transaction version 2), so that each begins with
-    /// sequence 0.
+    /// True if the producer's epoch is raised with each transaction (transaction version 2), so
+    /// that each starts with sequence 0.
     pub supports_epoch_bump: bool,
 }
 
-/// A producer that is about to begin a transaction.
+/// A producer that is about to start a transaction.
 #[derive(Debug)]
 struct Entry {
     guard: VerificationGuard,
@@ -85,7 +91,7 @@ impl Entry {
         }
     }
 
-    /// Whether `batch` is the marker of the transaction before.
+    /// True if `batch` is the marker of the previous transaction.
     fn is_of_next(&self, batch: &Batch<'_>) -> bool {
         self.supports_epoch_bump
             && batch.is_control()
@@ -109,19 +115,19 @@ struct Known {
     entries: HashMap<ProducerId, Entry>,
 }
 
-/// See the module. Never locked while the disk works.
+/// Transactions of one log; see the module documentation. Never locked while the disk works.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions(Mutex<Known>);
 
 impl Transactions {
-    /// Those of a log that was opened.
+    /// The transactions of a log that is being opened.
     pub(crate) fn of(producers: &ProducerStateManager) -> Transactions {
         let transactions = Transactions::default();
         transactions.reload(producers);
         transactions
     }
 
-    /// The guard to ask the coordinator under; `None` if the transaction is open.
+    /// The guard for a verification request; `None` if the transaction is open.
     pub(crate) fn begin(&self, batch: &FirstBatch, now_ms: i64) -> Option<VerificationGuard> {
         let mut known = self.0.lock();
         if known.open.get(&batch.producer_id) == Some(&batch.producer_epoch) {
@@ -133,7 +139,8 @@ impl Transactions {
         Some(entry.guard)
     }
 
-    /// Lets go of a guard whose producer the coordinator does not know; a later one of the same producer stays.
+    /// Removes a guard whose producer the coordinator does not have. A later guard of the same
+    /// producer is kept.
     pub(crate) fn abandon(&self, producer_id: ProducerId, guard: VerificationGuard) {
         let mut known = self.0.lock();
         if known.entries.get(&producer_id).is_some_and(|entry| entry.guard == guard) {
@@ -141,7 +148,7 @@ impl Transactions {
         }
     }
 
-    /// What must hold for `batch` to be appended.
+    /// The conditions for an append of `batch`.
     pub(crate) fn expected(&self, batch: &BatchSummary, rule: TransactionRule) -> Expected {
         let TransactionRule::Verified(guard) = rule else { return Expected::default() };
         if !batch.transactional {
@@ -158,7 +165,7 @@ impl Transactions {
         }
     }
 
-    /// A batch or a marker of a transaction was appended, by whomever.
+    /// Updates the transactions after any append of a transactional batch or a marker.
     pub(crate) fn appended(&self, producers: &ProducerStateManager, batch: &Batch<'_>) {
         let producer_id = batch.producer_id();
         let mut known = self.0.lock();
@@ -171,14 +178,15 @@ impl Transactions {
         };
     }
 
-    /// The producer state was read again. Guards are of what the log was before.
+    /// Replaces the open transactions after the producer state was read again. The guards are
+    /// outdated.
     pub(crate) fn reload(&self, producers: &ProducerStateManager) {
         let mut known = self.0.lock();
         known.entries.clear();
         known.open = producers.open_transactions().collect();
     }
 
-    /// Forgets guards that nobody came back for.
+    /// Removes guards that were not used in time.
     pub(crate) fn expire(&self, now_ms: i64, expiration_ms: i64) {
         let is_kept = |entry: &Entry| now_ms.saturating_sub(entry.begun_ms) < expiration_ms;
         self.0.lock().entries.retain(|_, entry| is_kept(entry));

@@ -1,10 +1,12 @@
-//! What readers see of a log: a copy of the facts, made when a change ends.
+//! The readers' view of a log: a copy of the facts, made when a change ends.
 //!
-//! A change holds [`State`] for as long as the disk takes. Readers never wait for that: they look at the [`View`], whose
-//! lock is held only while facts are copied. [`Writing`] is the one way to change a state, and its end publishes it.
+//! A change locks [`State`] while the disk works. Readers never wait for that: they use the
+//! [`View`], whose lock is held only while facts are copied. [`Writing`] is the only way to change
+//! a state, and publishes it at its end.
 //!
-//! Two facts are told to a log rather than decided by it, its settings and the high watermark. Whoever brings them must
-//! not wait for the disk either, so they go to the view, and the next change takes them from there.
+//! Two facts come from outside the log: its settings and the high watermark. Their callers must not
+//! wait for the disk either, so they set them in the view, and the next change copies them from
+//! there.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -20,22 +22,22 @@ use crate::log::epoch_cache::EpochCache;
 use crate::segment::Segment;
 use crate::segment::indexes::ActiveIndexes;
 
-/// See the module.
+/// A copy of the facts; see the module documentation.
 pub(crate) struct View {
     status: Status,
-    /// The settings in force for the next change.
+    /// The settings for the next change.
     pub(crate) config: Arc<LogConfig>,
     pub(crate) log_start_offset: i64,
     pub(crate) log_end_offset: i64,
     pub(crate) first_unstable_offset: Option<i64>,
     pub(crate) recovery_point: i64,
     pub(crate) segments: Segments,
-    /// Of the last segment, while they are in memory.
+    /// Indexes of the last segment, while they are in memory.
     pub(crate) indexes: Option<ActiveIndexes>,
     pub(crate) epochs: EpochCache,
     pub(crate) unsynced_records: i64,
     pub(crate) unsynced_since_ms: Option<i64>,
-    /// As told; the state's is the one before until a change takes it.
+    /// The latest high watermark; the state has the previous one until a change copies this.
     high_watermark: i64,
 }
 
@@ -72,12 +74,12 @@ impl View {
         self.unsynced_since_ms = state.unsynced_since_ms;
     }
 
-    /// Why nothing may be read.
+    /// Returns the reason why reads are not allowed.
     pub(crate) fn check_readable(&self) -> Result<(), StorageError> {
         self.status.check_readable()
     }
 
-    /// Why nothing may be written.
+    /// Returns the reason why writes are not allowed.
     pub(crate) fn check_writable(&self) -> Result<(), StorageError> {
         self.status.check_writable()
     }
@@ -88,7 +90,7 @@ pub(super) fn segment_of(segments: &[Segment], offset: i64) -> Option<usize> {
     if segments.is_empty() { None } else { Some(after.saturating_sub(1)) }
 }
 
-/// A change under way: the state, locked. Dropping it publishes what has become of it.
+/// A running change: the state, locked. Dropping it publishes the new state.
 pub(crate) struct Writing<'a> {
     state: MutexGuard<'a, State>,
     /// Dropped after the lock.
@@ -98,12 +100,12 @@ pub(crate) struct Writing<'a> {
 struct Ended<'a>(&'a Log);
 
 impl Log {
-    /// Begins a change; waits for the one under way, and so for the disk.
+    /// Starts a change; waits for the running one, and so for the disk.
     pub(crate) fn write(&self) -> Writing<'_> {
         self.writing(self.state.lock())
     }
 
-    /// As [`Log::write`]; `None` while another change is under way.
+    /// Starts a change; `None` while another change is running.
     pub(crate) fn try_write(&self) -> Option<Writing<'_>> {
         self.state.try_lock().map(|state| self.writing(state))
     }
@@ -117,13 +119,13 @@ impl Log {
         Writing { state, ended: Ended(self) }
     }
 
-    /// New settings, in force from the next operation on.
+    /// Sets the settings for the next operations.
     pub fn update_config(&self, config: Arc<LogConfig>) {
         self.view.lock().config = config;
     }
 
-    /// Takes note that `high_watermark` moved: transactions that ended below it are stable now, or as soon as the change
-    /// under way ends.
+    /// Sets the high watermark: transactions that ended below it are stable now, or once the
+    /// running change ends.
     pub fn on_high_watermark_updated(&self, high_watermark: i64) {
         self.view.lock().high_watermark = high_watermark;
         drop(self.try_write());
@@ -131,19 +133,19 @@ impl Log {
 }
 
 impl Writing<'_> {
-    /// Lets readers see the state before the change ends.
+    /// Publishes the state before the change ends.
     pub(super) fn publish(&mut self) {
         self.publish_to(&mut self.ended.0.view.lock());
     }
 
-    /// As [`Writing::publish`], and every look-up that has begun is repeated.
+    /// Publishes the state, and makes every running look-up repeat.
     pub(super) fn publish_truncated(&mut self) {
         let mut view = self.ended.0.view.lock();
         self.publish_to(&mut view);
         self.ended.0.truncations.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// As [`Writing::publish`], where any segment may be another one.
+    /// Publishes the state after a replacement in the middle of the list of segments.
     pub(super) fn publish_replaced(&mut self) {
         let mut view = self.ended.0.view.lock();
         view.segments = Segments::of(&self.state.segments);
@@ -178,7 +180,8 @@ impl Drop for Writing<'_> {
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        // Who told the high watermark between the publication and the release could not take it over.
+        // A high watermark that was set between the publication and the release of the lock could
+        // not be copied.
         let log = self.0;
         if let Some(state) = log.state.try_lock()
             && state.high_watermark != log.view.lock().high_watermark

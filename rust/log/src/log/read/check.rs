@@ -1,4 +1,4 @@
-//! Reading a segment again in which a read met bytes that are not a batch.
+//! Checks a segment in which a read met bytes that are not a batch.
 
 use pykafka_record::Cancellation;
 
@@ -9,12 +9,12 @@ use crate::segment::Segment;
 use crate::segment::scan::BatchScanner;
 
 impl Log {
-    /// Reads what readers can reach of the segment at `base_offset`: its batches from the log start
-    /// on. Nothing, if there is no such segment any more.
+    /// Reads the part of the segment at `base_offset` that is available to readers: its batches
+    /// from the log start offset on. Does nothing if the segment no longer exists.
     ///
     /// # Errors
     /// [`StorageError::Malformed`] at the first bytes that are not a batch; the log cannot be read,
-    /// or is closed, which it also is for a check that is cancelled.
+    /// or is closed. A cancelled check returns the same error as a closed log.
     pub(crate) fn check_segment(
         &self,
         base_offset: i64,
@@ -39,7 +39,7 @@ impl Snapshot {
         }
         let position = self.position_of(index, segment, self.log_start_offset)?;
         match check(segment, position, end_offset, cancellation) {
-            // As for a read: an index entry may be wrong.
+            // As in a read, an index entry may be wrong.
             Err(StorageError::Malformed { .. }) if position > 0 => {
                 check(segment, 0, end_offset, cancellation)
             }

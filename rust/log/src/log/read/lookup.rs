@@ -1,4 +1,4 @@
-//! Finding records by time, and aborted transactions by offset.
+//! Finds records by time, and aborted transactions by offset.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -17,36 +17,36 @@ use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
-/// A segment to search.
+/// A segment in which a record is searched.
 struct Candidate<'a> {
     segment: &'a Segment,
-    /// Where to begin.
+    /// The position where the search starts.
     position: u64,
     inflater: Inflater<'a>,
 }
 
-/// Where batches inflate, and which.
+/// Buffers for decompression, and which batches are decompressed.
 #[derive(Clone, Copy)]
 struct Inflater<'a> {
     buffers: &'a BufferPool,
     reach: Reach,
-    /// Stored batches have no bound, only their records: the broker itself may have recompressed a
-    /// batch to a thousandth and less.
+    /// Only records are limited, not stored batches: the broker itself may have compressed a batch
+    /// to a thousandth and less.
     limits: Limits,
 }
 
 #[derive(Clone, Copy)]
 enum Reach {
-    /// What may be read and inflate beside others.
+    /// Batches that are small enough to be read and decompressed concurrently.
     Small,
     /// Every batch.
     All,
 }
 
-/// Why nothing was looked up.
+/// The reason why a look-up failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LookupError {
-    /// A large batch has to be read.
+    /// A large batch must be read.
     #[error("a large batch has to be read")]
     Large,
     /// The log cannot be read.
@@ -55,7 +55,7 @@ pub enum LookupError {
 }
 
 impl LookupError {
-    /// Of a look-up that waited for its turn to inflate large batches.
+    /// The result of a look-up that may wait to decompress large batches.
     fn waited<T>(result: Result<T, LookupError>) -> Result<T, StorageError> {
         result.map_err(|error| match error {
             LookupError::Storage(error) => error,
@@ -65,10 +65,11 @@ impl LookupError {
 }
 
 impl Log {
-    /// The first record, by offset, at or after the log start whose timestamp is not below `timestamp`.
+    /// The first record, by offset, at or above the log start offset whose timestamp is at least
+    /// `timestamp`.
     ///
-    /// `None` if there is none, or if it lies at or behind `upto`. Large batches are searched by one thread at a time;
-    /// others wait.
+    /// `None` if there is no such record below `upto`. Only one thread at a time searches large
+    /// batches; a second caller blocks.
     pub fn offset_for_timestamp(
         &self,
         timestamp: i64,
@@ -77,10 +78,10 @@ impl Log {
         LookupError::waited(self.first_at_least(timestamp, upto, Reach::All))
     }
 
-    /// As [`Log::offset_for_timestamp`], but refuses to read a large batch.
+    /// Finds the same record as [`Log::offset_for_timestamp`], but does not read a large batch.
     ///
     /// # Errors
-    /// [`LookupError::Large`]: one would have to be.
+    /// [`LookupError::Large`]: a large batch must be read.
     pub fn offset_for_timestamp_small(
         &self,
         timestamp: i64,
@@ -100,16 +101,16 @@ impl Log {
         Ok(found.filter(|found| found.offset < upto))
     }
 
-    /// The first record that has the largest timestamp; `None` if no record has one. Waits as
-    /// [`Log::offset_for_timestamp`].
+    /// The first record with the largest timestamp; `None` if no record has a timestamp. Blocks
+    /// like [`Log::offset_for_timestamp`].
     pub fn offset_of_max_timestamp(&self) -> Result<Option<TimestampOffset>, StorageError> {
         LookupError::waited(self.first_with_max_timestamp(Reach::All))
     }
 
-    /// As [`Log::offset_of_max_timestamp`], but refuses to read a large batch.
+    /// Finds the same record as [`Log::offset_of_max_timestamp`], but does not read a large batch.
     ///
     /// # Errors
-    /// [`LookupError::Large`]: one would have to be.
+    /// [`LookupError::Large`]: a large batch must be read.
     pub fn offset_of_max_timestamp_small(&self) -> Result<Option<TimestampOffset>, LookupError> {
         self.first_with_max_timestamp(Reach::Small)
     }
@@ -127,9 +128,10 @@ impl Log {
         Inflater { buffers: &self.shared.buffers, reach, limits }
     }
 
-    /// The index entries of the segment at `base_offset`, and its aborted transactions; `None` without it.
+    /// The index entries and aborted transactions of the segment at `base_offset`; `None` if it
+    /// does not exist.
     ///
-    /// For tools; readers search them in place.
+    /// For tools only; readers search the indexes in place.
     pub fn segment_entries(
         &self,
         base_offset: i64,
@@ -137,10 +139,11 @@ impl Log {
         self.undisturbed(|snapshot| snapshot.segment_entries(base_offset))
     }
 
-    /// The sealed segments that hold offsets of `from..upto`, mapped for reading, with their base offsets.
+    /// Maps the sealed segments with offsets in `from..upto` for reading; returns them with their
+    /// base offsets.
     ///
-    /// Their inodes are never shortened afterwards. Not for a log opened read-only: only the process that holds
-    /// the directory's lock may map.
+    /// Mapped files are never shortened afterwards. Fails for a log that was opened read-only: only
+    /// the process with the directory's lock may map.
     pub fn map_sealed(&self, from: i64, upto: i64) -> Result<Vec<(i64, ReadMap)>, StorageError> {
         self.undisturbed(|snapshot| {
             self.view.lock().check_writable()?;
@@ -183,7 +186,8 @@ impl Snapshot {
         Ok(None)
     }
 
-    /// Searched from the index entry before the batch that is known to have it, as Kafka does.
+    /// The search starts at the index entry before the batch that has the largest timestamp, as in
+    /// Kafka.
     fn first_with_max_timestamp(
         &self,
         inflater: Inflater<'_>,
@@ -199,8 +203,8 @@ impl Snapshot {
         Candidate { segment, position, inflater }.find(is_worth, |_, time| time == max.timestamp)
     }
 
-    /// Where to read from for `timestamp` in the segment at `index`: by its time index, and from the beginning where the entry
-    /// found is not of a batch of the segment.
+    /// The position where the search for `timestamp` starts in the segment at `index`: from its
+    /// time index, or the beginning if the index entry does not match a batch of the segment.
     fn position_of_time(
         &self,
         index: usize,
@@ -228,7 +232,8 @@ impl Snapshot {
         }
     }
 
-    /// Where to read from for `offset`, which is one of the segment at `index` or before it.
+    /// The position where the search for `offset` starts in the segment at `index`; `offset` is in
+    /// that segment or before it.
     pub(super) fn position_of(
         &self,
         index: usize,
@@ -256,7 +261,7 @@ impl Snapshot {
                 if txn.last_offset >= offsets.start && txn.first_offset < offsets.end {
                     found.push(*txn);
                 }
-                // Everything below the end was decided when this marker came.
+                // All transactions below the end had a marker when this one was written.
                 if txn.last_stable_offset >= offsets.end {
                     return Ok(found);
                 }
@@ -271,7 +276,8 @@ impl Snapshot {
         let Some((index, segment)) = found else { return Ok(None) };
         let aborted = segment.files.aborted()?;
         if let Some(active) = self.indexes_of(index) {
-            // What is in memory comes first: the writer may store and drop it meanwhile.
+            // Entries in memory are copied first: the writer may store and drop them during the
+            // read.
             let (before, unstored) = {
                 let active = active.lock();
                 let before = (active.offsets.dropped(), active.times.dropped());
@@ -289,7 +295,7 @@ impl Snapshot {
     }
 }
 
-/// What a segment's index files hold, offsets made absolute.
+/// The entries of a segment's index files, with absolute offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentEntries {
     /// The offset index.
@@ -309,7 +315,7 @@ impl SegmentEntries {
         }
     }
 
-    /// These entries behind those of `stored`.
+    /// Appends these entries to those of `stored`.
     fn behind(mut self, mut stored: SegmentEntries) -> SegmentEntries {
         stored.offsets.append(&mut self.offsets);
         stored.times.append(&mut self.times);
@@ -317,7 +323,8 @@ impl SegmentEntries {
     }
 }
 
-/// The first entries of either stored index, so many of each, while more may be written; `None` if they are garbage.
+/// The first entries of both stored indexes, in these numbers, while a writer may add more; `None`
+/// if they are invalid.
 fn stored_before(
     files: &SegmentFiles,
     (offsets, times): (usize, usize),
@@ -336,14 +343,14 @@ fn stored_before(
 }
 
 impl Candidate<'_> {
-    /// The first record that is `wanted`, by offset and timestamp.
+    /// The first record for which `wanted` accepts the offset and timestamp.
     fn find(
         &self,
         is_worth: impl Fn(&BatchHeader<'_>) -> bool,
         wanted: impl Fn(i64, i64) -> bool,
     ) -> Result<Option<TimestampOffset>, LookupError> {
         match self.find_from(self.position, &is_worth, &wanted) {
-            // An index entry is wrong: the batches tell.
+            // An index entry is wrong: search all batches.
             Err(LookupError::Storage(StorageError::Malformed { .. })) if self.position > 0 => {
                 self.find_from(0, &is_worth, &wanted)
             }
@@ -401,9 +408,9 @@ impl Candidate<'_> {
     }
 }
 
-/// Why a batch is not searched.
+/// The reason why a batch was not searched.
 enum Unread {
-    /// It is out of reach.
+    /// It is too large for this look-up.
     Large,
     Scan(ScanError),
     Malformed(ValidateError),

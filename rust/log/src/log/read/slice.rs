@@ -1,10 +1,12 @@
-//! Large reads that leave the bytes where they are, for a transport that sends from files.
+//! Large reads that leave the bytes in their file, for transports that can send from files.
 //!
-//! Such a read needs to know where whole batches begin and end, and not what they hold. The offset index tells both to
-//! within an interval, the headers from there on are walked: some kilobytes are read of however many are sent.
+//! Such a read needs the start and end of whole batches, but not their content. The offset index
+//! has both with the precision of an interval, and from there on the headers are read. So a few
+//! kilobytes are read, however many are sent.
 //!
-//! What is sent must be as long as what was promised. The file behind a slice stays open, so retention and deletion do
-//! not touch it; after a truncation, which may put other batches in its place, the slice refuses to be sent.
+//! The number of sent bytes must equal the announced length. The file of a slice stays open, so
+//! retention and deletion do not affect it. A truncation may replace the batches by others; after
+//! it the slice cannot be sent.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -22,24 +24,25 @@ use crate::segment::scan::{Header, HeaderScanner, ScanError};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, SegmentFiles};
 
-/// Reads below this size are copied: one `pread` and one `writev` cost less than the calls a slice takes.
+/// Smaller reads are copied: one `pread` and one `writev` cost less than the system calls for a
+/// slice.
 const SLICE_BYTES_MIN: u64 = 256 << 10;
 
-/// What [`Log::fetch`] found.
+/// Result of [`Log::fetch`].
 #[derive(Debug, Clone)]
 pub struct Fetched {
     /// Whole batches.
     pub records: FetchedRecords,
-    /// As [`crate::log::FetchData::next_offset`].
+    /// Where to continue; see [`crate::log::FetchData::next_offset`].
     pub next_offset: i64,
 }
 
 /// Batches in memory or in their file.
 #[derive(Debug, Clone)]
 pub enum FetchedRecords {
-    /// These bytes.
+    /// Batches that were copied into memory.
     Read(Bytes),
-    /// The bytes of this slice.
+    /// Batches in a segment's file.
     Slice(RecordsSlice),
 }
 
@@ -52,19 +55,19 @@ impl FetchedRecords {
         }
     }
 
-    /// Whether there are none.
+    /// True without any batch.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Why a slice cannot be sent to its end.
+/// The reason why a slice cannot be sent to its end.
 #[derive(Debug, Clone, Error)]
 pub enum SliceError {
-    /// The file may hold other batches by now; the log itself is as it should be.
+    /// The file may contain other batches by now; the log itself is fine.
     #[error("the log was truncated while its records were sent")]
     Truncated,
-    /// The file cannot be read, or is shorter than the log knows it to be.
+    /// The file cannot be read, or is shorter than expected.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -81,22 +84,22 @@ pub struct RecordsSlice {
 }
 
 impl RecordsSlice {
-    /// Bytes that are left.
+    /// Number of remaining bytes.
     pub fn len(&self) -> usize {
         self.size
     }
 
-    /// Whether none are left.
+    /// True if no bytes remain.
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// Where in the file the rest begins.
+    /// Position of the remaining bytes in the file.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The file, if a transport can send from it.
+    /// The file descriptor, if a transport can send from it.
     ///
     /// # Errors
     /// [`SliceError::Truncated`].
@@ -105,10 +108,10 @@ impl RecordsSlice {
         Ok(self.file.descriptor())
     }
 
-    /// Copies the first bytes of the rest, as many as `bytes` takes.
+    /// Copies the first remaining bytes, as many as fit into `bytes`.
     ///
     /// # Errors
-    /// All of [`SliceError`].
+    /// Any of [`SliceError`].
     pub fn read(&self, bytes: &mut [u8]) -> Result<(), SliceError> {
         self.check()?;
         let wanted = bytes.len().min(self.size);
@@ -117,12 +120,12 @@ impl RecordsSlice {
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
-        // A truncation explains everything else.
+        // After a truncation, the other error does not matter.
         self.check()?;
         Ok(read.map_err(self.files.error("read", FileKind::Log))?)
     }
 
-    /// Takes note that the first `size` bytes of the rest were sent.
+    /// Removes the first `size` bytes, which were sent.
     pub fn advance(&mut self, size: usize) {
         self.position += size as u64;
         self.size -= size;
@@ -137,10 +140,11 @@ impl RecordsSlice {
 }
 
 impl Log {
-    /// As [`Log::read`], but large results stay in their file where that can be sent from.
+    /// Reads like [`Log::read`], but leaves large results in their file if a transport can send
+    /// from it.
     ///
     /// # Errors
-    /// As [`Log::read`].
+    /// Those of [`Log::read`].
     pub fn fetch(
         &self,
         offset: i64,
@@ -152,12 +156,14 @@ impl Log {
         self.undisturbed(|snapshot| self.fetch_in(snapshot, &request))
     }
 
-    /// As [`Log::fetch`], with the aborted transactions that have records among what was found.
+    /// Reads like [`Log::fetch`], and also returns the aborted transactions with records among the
+    /// result.
     ///
-    /// Both are of the same segments: records are never returned without the transactions that hide some of them.
+    /// Both come from the same segments: records are never returned without the transactions that
+    /// hide some of them.
     ///
     /// # Errors
-    /// As [`Log::read`].
+    /// Those of [`Log::read`].
     pub fn fetch_committed(
         &self,
         offset: i64,
@@ -183,7 +189,7 @@ impl Log {
         Ok(Fetched { records: FetchedRecords::Read(bytes), next_offset })
     }
 
-    /// `None` where reading does as well, or has to tell what is wrong.
+    /// `None` if a plain read is as good, or must report an error.
     fn slice(&self, snapshot: &Snapshot, request: &Request) -> Result<Option<Fetched>, ReadError> {
         let Some(place) = snapshot.place_of(request)? else { return Ok(None) };
         let Some(extent) = place.extent(request)? else { return Ok(None) };
@@ -200,7 +206,7 @@ impl Log {
     }
 }
 
-/// Where whole batches lie.
+/// Position of whole batches in a file.
 struct Extent {
     file: Arc<dyn DiskFile>,
     start: u64,
@@ -209,7 +215,7 @@ struct Extent {
 }
 
 impl Place {
-    /// The batches that answer `request`; `None` if they are few, or if a header is not as it should be.
+    /// The batches for `request`; `None` if they are few, or a header is invalid.
     fn extent(&self, request: &Request) -> Result<Option<Extent>, StorageError> {
         let position = self.position(request)?;
         let limit = self.size.min(position.saturating_add(request.bytes_max as u64));
@@ -236,8 +242,8 @@ impl Place {
         }
     }
 
-    /// Start, end and next offset of the batches that answer `request`. The first begins at or behind `position`;
-    /// `boundary` is where one begins that is not beyond what is wanted.
+    /// Start, end and next offset of the batches for `request`. The first starts at `position` or
+    /// after it; a batch starts at `boundary`, which is within the request.
     fn walk(
         &self,
         file: &dyn DiskFile,
@@ -248,11 +254,11 @@ impl Place {
         let mut headers = HeaderScanner::new(file, position, self.size);
         let first = loop {
             match headers.next()? {
-                // Its first offset is not known: it must be read.
+                // Its first offset is unknown, so the batch must be read.
                 Some(header) if header.is_message_set => return Ok(None),
-                // No batch of this segment: reading tells so.
+                // It is not a batch of this segment; a plain read reports that.
                 Some(header) if header.base_offset < self.offsets().start => return Ok(None),
-                // An index entry is wrong: reading finds the batch.
+                // An index entry is wrong; a plain read finds the batch.
                 Some(header)
                     if header.position == position
                         && position > 0

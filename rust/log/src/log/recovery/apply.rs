@@ -1,5 +1,5 @@
-//! Makes a log of what was found: its state in memory and, where it may be written to, its files. Nothing else of the
-//! recovery changes a file.
+//! Creates a log from the findings: its state in memory and, if it is writable, its files. No other
+//! part of the recovery changes a file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ use crate::log::{Log, LogOptions, Recovery, Shared, StorageError};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
-/// The log that was found. Unless it is damaged or opened for reading only, its files tell the same on return.
+/// Returns the log. Unless it is damaged or read-only, its files match the findings on return.
 pub(crate) fn apply(
     mut found: Recovered,
     options: LogOptions,
@@ -120,10 +120,12 @@ impl FoundSegment {
 }
 
 impl State {
-    /// Brings the files of a log, of which nobody reads yet, to what was found. `cuts` are those of its segments.
+    /// Changes the files of a log without readers to match the findings. `cuts` has the cuts of its
+    /// segments.
     ///
-    /// What leaves the log goes before the segment is shortened in front of it: a segment that comes back must not leave
-    /// a hole before it. A crash in between is harmless: the next open finds what is left to do.
+    /// Removed segments are deleted before the segment in front of them is shortened: if one
+    /// reappeared, the log would have a gap before it. A crash in between is harmless, because the
+    /// next open finds the remaining changes.
     fn change_files(
         &mut self,
         shared: &Shared,
@@ -176,20 +178,20 @@ impl State {
         Ok(())
     }
 
-    /// Stores what was rebuilt of a segment.
+    /// Stores the rebuilt indexes of a segment.
     fn store_rebuilt(&mut self, shared: &Shared, index: usize) -> Result<(), StorageError> {
         let files = &self.segments[index].files;
         let Some((indexes, aborted)) = files.take_rebuilt() else { return Ok(()) };
         indexes.store(&*shared.disk, files)?;
         store_aborted(shared, files, &aborted)?;
-        // Once the recovery point is behind them, sealed indexes are believed.
+        // Once the recovery point is after them, the indexes of a sealed segment are trusted.
         self.unsynced.add_file(files.path(FileKind::OffsetIndex));
         self.unsynced.add_file(files.path(FileKind::TimeIndex));
         Ok(())
     }
 }
 
-/// Writes a segment's transaction index; without aborted transactions there is none.
+/// Writes a segment's transaction index, or removes it if there are no aborted transactions.
 pub(crate) fn store_aborted(
     shared: &Shared,
     files: &SegmentFiles,

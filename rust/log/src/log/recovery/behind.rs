@@ -1,4 +1,5 @@
-//! What stands behind the last valid batch: zeros, garbage, or batches that somebody was promised.
+//! Classifies the bytes after the last valid batch: zeros, garbage, or batches that may have been
+//! acknowledged.
 
 use std::ops::Range;
 
@@ -11,16 +12,16 @@ use crate::segment::FileKind;
 use crate::segment::offset_index::OffsetEntry;
 use crate::segment::scan::{is_crc_valid, peek_offsets};
 
-/// What stands behind the end of the valid batches.
+/// The bytes after the end of the valid batches.
 pub(super) struct Tail {
-    /// Bytes up to the last that is not zero, in all segments.
+    /// Bytes in all segments, without the zeros at their ends.
     pub(super) bytes: u64,
-    /// Whether a valid batch is among them.
+    /// True if there is a valid batch among them.
     pub(super) has_batch: bool,
 }
 
 impl Look<'_> {
-    /// What stands behind a position in a segment, and in all segments that follow.
+    /// The bytes after a position of a segment, and in all later segments.
     pub(super) fn look_behind(&self, index: usize, position: u64) -> Result<Tail, StorageError> {
         let mut tail = Tail { bytes: 0, has_batch: false };
         for (number, segment) in self.found.segments[index..].iter().enumerate() {
@@ -33,7 +34,8 @@ impl Look<'_> {
                 let torn = if number == 0 { Torn::at(&*file, start, base_offset)? } else { None };
                 let has_batch = match last {
                     Some(_) if !tail.has_batch => {
-                        // What a segment begins with was a batch of it, or is one of another segment.
+                        // A batch at the start of a segment belonged to this log, or to another
+                        // segment.
                         (start == 0 && is_batch(&*file, 0)?)
                             || find_batch(&*file, start..segment.size, base_offset, torn)?.is_some()
                     }
@@ -49,18 +51,19 @@ impl Look<'_> {
     }
 }
 
-/// Bytes looked at in one piece.
+/// Bytes that are searched at once.
 const LOOK_BYTES: usize = 1 << 20;
-/// Bytes of the smallest batch of any format.
+/// Size of the smallest batch in any format.
 const BATCH_BYTES_MIN: usize = MessageFormat::V0.size_min();
-/// CRCs are calculated over no more than this while looking for batches in garbage.
+/// Limit of the bytes whose CRCs are computed while searching for batches in garbage.
 const LOOK_CRC_BYTES_MAX: usize = 256 << 20;
 
-/// Zeros that belong to a piece without being read.
+/// Zeros of a piece that are not read from the file.
 const ZEROS_MAX: usize = HEADER_SIZE - 1;
 
-/// Reads what comes next in a range of positions and may be other than zero, with the zeros around it that a header may
-/// begin or end with. Returns where that piece begins and its length; `None` if nothing but zeros follows.
+/// Reads the next data in a range of positions, with the zeros around it with which a header may
+/// start or end. Holes of the file are skipped. Returns the start of that piece and its length;
+/// `None` if only zeros follow.
 fn read_piece(
     file: &dyn ReadFile,
     buffer: &mut [u8; 2 * ZEROS_MAX + LOOK_BYTES],
@@ -106,9 +109,10 @@ pub(super) fn last_non_zero(
     Ok(last)
 }
 
-/// The batch that is not valid, as far as its header is plausible.
+/// The invalid batch at the end of the log, if its header is plausible.
 ///
-/// What looks like a batch inside of it is one only if its offset follows: else it is part of a record's value.
+/// Bytes inside of it that look like a batch only count as one if its offset follows; otherwise
+/// they are part of a record's value.
 #[derive(Clone, Copy)]
 pub(super) struct Torn {
     end: u64,
@@ -122,7 +126,7 @@ impl Torn {
         offset_min: i64,
     ) -> std::io::Result<Option<Torn>> {
         if is_batch(file, position)? {
-            // It is whole, and in the wrong place.
+            // The batch is whole, but in the wrong place.
             return Ok(None);
         }
         let mut header = [0; HEADER_SIZE];
@@ -137,7 +141,8 @@ impl Torn {
     }
 }
 
-/// The first batch of offset `offset_min` or later that begins anywhere in a range of positions: its base offset, and where.
+/// The first batch with offset `offset_min` or above that starts in a range of positions: its base
+/// offset and position.
 pub(super) fn find_batch(
     file: &dyn ReadFile,
     Range { start, end }: Range<u64>,
@@ -180,7 +185,7 @@ pub(super) fn find_batch(
     Ok(None)
 }
 
-/// The size of a batch whose header `bytes` seem to begin with.
+/// The size of the batch whose header seems to be at the start of `bytes`.
 fn plausible_size(bytes: &[u8], left: u64, offset_min: i64) -> Option<usize> {
     let header = BatchHeader::read(bytes).ok()?;
     let (size, base_offset, last_offset) =
@@ -193,7 +198,7 @@ fn plausible_size(bytes: &[u8], left: u64, offset_min: i64) -> Option<usize> {
     is_plausible.then_some(size)
 }
 
-/// Whether attributes and the length of the key are such as a message of format 0 or 1 has. Zeros
+/// True if the attributes and the length of the key may belong to a message of format 0 or 1. Zeros
 /// are frequent in garbage, and 0 is the number of a format.
 fn is_plausible_message(bytes: &[u8], header: &BatchHeader<'_>) -> bool {
     let length =
@@ -203,12 +208,12 @@ fn is_plausible_message(bytes: &[u8], header: &BatchHeader<'_>) -> bool {
         && length.is_none_or(|length| (-1..size_max).contains(&length.into()))
 }
 
-/// Position of the magic in a batch.
+/// Position of the magic byte in a batch.
 const MAGIC: usize = PREFIX_SIZE - 1;
 
-/// The magic of the batch where a range of positions begins, or of the first one after damaged
-/// batches, if it seems to have a format that is not known: its offset and length fit. A batch of a
-/// known format with a damaged magic is not such a batch, because its CRC is valid.
+/// The magic of the batch at the start of a range, or of the first one after damaged batches, if it
+/// seems to have an unknown format: its offset and length fit. A batch of a known format with a
+/// damaged magic does not count; its CRC is valid with another magic.
 pub(super) fn unknown_format(
     file: &dyn ReadFile,
     Range { start, end }: Range<u64>,
@@ -255,7 +260,7 @@ fn size_of_entry(bytes: &[u8; PREFIX_SIZE], offset_min: i64) -> Option<u64> {
     (may_follow && size >= PREFIX_SIZE as u64).then_some(size)
 }
 
-/// Base offset of what seems to be a batch of offset `offset_min` or later where a range of positions begins.
+/// Base offset of the likely batch with offset `offset_min` or above at the start of a range.
 pub(super) fn peek_batch(
     file: &dyn ReadFile,
     Range { start, end }: Range<u64>,
@@ -267,7 +272,7 @@ pub(super) fn peek_batch(
     Ok(peek_offsets(&header[..read]).filter(|_| size.is_some()).map(|(base_offset, _)| base_offset))
 }
 
-/// Whether a batch begins at `position`: its CRC says so.
+/// True if a batch with a valid CRC starts at `position`.
 pub(super) fn is_batch(file: &dyn ReadFile, position: u64) -> std::io::Result<bool> {
     let mut header = [0; HEADER_SIZE];
     let read = file.read_at(&mut header, position)?;
@@ -283,7 +288,7 @@ mod tests {
 
     use super::*;
 
-    /// A file whose `data` alone may be read; all else is zeros that were never written.
+    /// A file of which only `data` may be read; the rest is holes.
     #[derive(Debug)]
     struct Sparse {
         bytes: Vec<u8>,
@@ -294,7 +299,7 @@ mod tests {
         fn read_at(&self, bytes: &mut [u8], position: u64) -> std::io::Result<usize> {
             let rest = self.bytes.get(position as usize..).unwrap_or_default();
             let read = rest.len().min(bytes.len());
-            // The header and the CRC of what seems to be a batch are read wherever it is.
+            // The header and the CRC of a likely batch are read at any position.
             let is_batch = position + 20 > self.data.start;
             let is_in_data = self.data.start <= position && position + read as u64 <= self.data.end;
             assert!(is_batch || is_in_data, "{read} bytes of a hole are read at {position}");
@@ -320,7 +325,8 @@ mod tests {
         let mut batch = vec![0; start];
         let size = builder.build(&mut batch).unwrap();
         let last = batch.iter().rposition(|byte| *byte != 0).unwrap() as u64;
-        // It begins with the zeros of its base offset and of its length, and ends with those of its value.
+        // The batch starts with the zeros of its base offset and of its length, and ends with those
+        // of its value.
         for (missing, missing_at_end) in [(0, 0), (7, 0), (11, 0), (11, 80), (0, 100)] {
             for behind in [0, 5 << 20] {
                 let mut bytes = batch.clone();

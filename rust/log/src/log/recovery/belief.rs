@@ -1,4 +1,5 @@
-//! Which segments need not be read: those whose indexes are whole and fit.
+//! Determines the segments that need not be read, because their indexes are complete and match the
+//! batches.
 
 use pykafka_record::{BatchHeader, NO_TIMESTAMP};
 
@@ -17,22 +18,23 @@ use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError, names_a_batch
 use crate::segment::time_index::{self, TimeEntry};
 
 impl Look<'_> {
-    /// Index of the first segment that may not have been synced whole; the number of segments if all
-    /// were.
+    /// Index of the first segment that may not have been synced completely; the number of segments
+    /// if all were.
     pub(super) fn first_unsynced(&self) -> usize {
         let Look { plan, found, .. } = self;
-        // The segment that ends at the recovery point counts too: its last sync was before its file
-        // was trimmed.
+        // The segment that ends at the recovery point is included: its last sync was before its
+        // file was trimmed.
         match found.segment_of(plan.recovery_point.saturating_sub(1)) {
             Some(index) if !plan.clean => index,
             _ => found.segments.len(),
         }
     }
 
-    /// Which segments must be read batch by batch; the others get their largest timestamp from their index.
+    /// Determines which segments must be read batch by batch; the others get their largest
+    /// timestamp from their index.
     ///
-    /// Segments that are believed are compared with the ones behind them: gaps are told, and one that lacks records is
-    /// read.
+    /// Trusted segments are compared with the next segment: gaps are reported, and a segment that
+    /// lacks records is read.
     pub(super) fn dirty_segments(&mut self) -> Result<Vec<bool>, StorageError> {
         let first = self.first_unsynced();
         let Look { dir, plan, found, .. } = self;
@@ -43,7 +45,7 @@ impl Look<'_> {
             let lacks_aborted = plan.lost_aborted.contains(&segment.base_offset);
             let sealed = sealed(dir, segment)?;
             let Some(next) = found.segments.get(index + 1) else {
-                // The last one is looked at whole in any case.
+                // The last segment is checked by `trust_last` in any case.
                 *is_dirty = lacks_aborted;
                 continue;
             };
@@ -60,7 +62,7 @@ impl Look<'_> {
             }
             let is_gap = end < next.base_offset && !plan.is_deleted(next.base_offset);
             if is_gap && next.size == 0 {
-                // Nothing tells that the log goes on there.
+                // There is no evidence that the log continues there.
                 continue;
             }
             if is_gap && lost_in_gap(dir, plan, segment, end, next.base_offset)?.is_some() {
@@ -81,8 +83,8 @@ impl Look<'_> {
         Ok(dirty)
     }
 
-    /// Finds the log end of a cleanly closed log from the last index entry on; `false` if that fails or synced records are
-    /// missing there.
+    /// Finds the log end offset of a cleanly closed log from the last index entry on. Returns
+    /// `false` if that fails or synced records are missing there.
     pub(super) fn trust_last(&mut self) -> Result<bool, StorageError> {
         let Look { dir, plan, found, .. } = self;
         let segment = found.segments.last_mut().expect("the caller has looked");
@@ -134,7 +136,7 @@ impl Look<'_> {
     }
 }
 
-/// The stored indexes of a segment; `None` if they are missing or garbage.
+/// The stored indexes of a segment; `None` if they are missing or invalid.
 fn stored_indexes(
     dir: &DirView<'_>,
     segment: &FoundSegment,
@@ -145,8 +147,8 @@ fn stored_indexes(
     Ok(Indexes::decode(&offsets, &times, segment.base_offset, segment.size))
 }
 
-/// Largest timestamp and end (exclusive) of a sealed segment, by its indexes and the last of its batches; `None` if its
-/// indexes are not to be believed.
+/// Largest timestamp and end (exclusive) of a sealed segment, from its indexes and the last of its
+/// batches; `None` if its indexes cannot be trusted.
 pub(super) fn sealed(
     dir: &DirView<'_>,
     segment: &FoundSegment,
@@ -171,13 +173,13 @@ pub(super) fn sealed(
         LastEntry::Entry(entry) => TimeEntry::decode(&entry, base),
     };
     let Some((end, last_timestamp)) = end_from(dir, segment, last)? else { return Ok(None) };
-    // Sealed, a segment has a last time entry of its largest timestamp.
+    // The last time entry of a sealed segment has its largest timestamp.
     let is_newest = last_timestamp <= max.timestamp;
     let is_true = is_newest && (max.timestamp < 0 || is_time_of(dir, segment, max)?);
     Ok(is_true.then_some((max, end)))
 }
 
-/// Whether a time entry is of a batch of the segment.
+/// True if a time entry matches a batch of the segment.
 fn is_time_of(
     dir: &DirView<'_>,
     segment: &FoundSegment,
@@ -190,9 +192,10 @@ fn is_time_of(
     names_a_batch(&mut headers, entry).map_err(dir.error("read", &name))
 }
 
-/// The offset behind the last batch of a segment, and the largest timestamp of those walked: their headers, from an index
-/// entry on; `None` if the entry or a header is wrong. Older versions of Kafka make one entry for all batches of an append: the last offset of the last one, and
-/// the position of the first.
+/// The end (exclusive) of the last batch of a segment and the largest timestamp, from the headers
+/// after an index entry; `None` if the entry or a header is wrong. Older versions of Kafka make one
+/// entry for all batches of an append: with the last offset of the last batch and the position of
+/// the first one.
 fn end_from(
     dir: &DirView<'_>,
     segment: &FoundSegment,
@@ -223,7 +226,7 @@ fn end_from(
     }
 }
 
-/// The offset behind the last record that a segment's stored indexes name; its base offset if they name none.
+/// The end (exclusive) according to a segment's stored indexes; its base offset without an entry.
 pub(super) fn indexed_end(dir: &DirView<'_>, segment: &FoundSegment) -> Result<i64, StorageError> {
     let base = segment.base_offset;
     let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(dir, segment, FileKind::OffsetIndex)?;
@@ -236,11 +239,11 @@ pub(super) fn indexed_end(dir: &DirView<'_>, segment: &FoundSegment) -> Result<i
         LastEntry::Entry(entry) => Some(TimeEntry::decode(&entry, base).offset.saturating_add(1)),
         _ => None,
     };
-    // A single offset is what preallocated zeros look like.
+    // Preallocated zeros look like an entry of one offset.
     Ok(by_offset.max(by_time).filter(|end| *end > base.saturating_add(1)).unwrap_or(base))
 }
 
-/// Whether the offset index of a segment ends with an entry.
+/// True if the offset index of a segment ends with an entry.
 pub(super) fn has_entries(dir: &DirView<'_>, segment: &FoundSegment) -> Result<bool, StorageError> {
     let last = last_entry::<{ offset_index::ENTRY_SIZE }>(dir, segment, FileKind::OffsetIndex)?;
     Ok(matches!(last, LastEntry::Entry(_)))
@@ -248,11 +251,11 @@ pub(super) fn has_entries(dir: &DirView<'_>, segment: &FoundSegment) -> Result<b
 
 /// The end of an index file.
 enum LastEntry<const SIZE: usize> {
-    /// There is no file, or its length is ragged.
+    /// The file is missing, or its size is not a multiple of an entry's.
     NoIndex,
-    /// It is empty.
+    /// The file is empty.
     NoEntry,
-    /// It ends in zeros that stand for no entry.
+    /// The file ends with preallocated zeros.
     Preallocated,
     Entry([u8; SIZE]),
 }
@@ -276,7 +279,7 @@ fn last_entry<const SIZE: usize>(
                 if file.read_at(&mut entry, position)? != SIZE {
                     return Ok(LastEntry::NoIndex);
                 }
-                // The first entry may be zeros: a time of 0 in the batch of the base offset.
+                // The first entry may be zeros: timestamp 0 in the batch at the base offset.
                 let is_zeros = position > 0 && entry == [0; SIZE];
                 Ok(if is_zeros { LastEntry::Preallocated } else { LastEntry::Entry(entry) })
             }

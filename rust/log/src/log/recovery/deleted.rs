@@ -1,8 +1,9 @@
-//! Damage below the log start. Nobody misses what was deleted, so it takes nothing from the records that are left.
+//! Damage below the log start offset. The records there were deleted, so the damage does not affect
+//! the remaining ones.
 //!
-//! A segment that lies below the log start may end anywhere. In the one that holds the log start, batches go on behind the
-//! damage with the first whole one that is not above the log start; its index gets an entry there, so that no reader begins
-//! before the damage.
+//! A segment below the log start offset may end anywhere. In the segment that contains the log
+//! start offset, reading continues after the damage at the first whole batch that is not above the
+//! log start offset. The index gets an entry there, so that no reader starts before the damage.
 
 use pykafka_record::{Batch, HEADER_SIZE};
 
@@ -18,8 +19,8 @@ use crate::segment::offset_index::OffsetEntry;
 use crate::segment::scan::{HeaderScanner, ScanError};
 
 impl Look<'_> {
-    /// The first whole batch behind the bad one at `position`, if only deleted records are between the two: its base offset and
-    /// where it begins.
+    /// The first whole batch after the bad one at `position`, if only deleted records are between
+    /// the two: its base offset and position.
     pub(super) fn batch_behind_deleted(
         &self,
         index: usize,
@@ -42,7 +43,7 @@ impl Look<'_> {
     }
 }
 
-/// Where the batch at `position` ends, if it is whole: its base offset is wrong then.
+/// The end of the batch at `position` if it is whole, which means that its base offset is wrong.
 fn end_of_whole(file: &dyn ReadFile, position: u64) -> std::io::Result<Option<u64>> {
     let mut header = [0; HEADER_SIZE];
     let read = file.read_at(&mut header, position)?;
@@ -50,7 +51,8 @@ fn end_of_whole(file: &dyn ReadFile, position: u64) -> std::io::Result<Option<u6
     Ok(if is_batch(file, position)? { size.map(|size| position + size as u64) } else { None })
 }
 
-/// Whether a reader that asks a segment's offset index for `offset` meets no bad header up to there.
+/// True if a reader that starts at the offset index's position for `offset` meets no bad header
+/// before `offset`.
 pub(super) fn is_readable_from(
     dir: &DirView<'_>,
     segment: &FoundSegment,

@@ -1,4 +1,4 @@
-//! A log's directory that can be looked at, and not changed.
+//! A read-only view of a log's directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use crate::disk::{DirEntry, Disk, OpenMode, ReadFile};
 use crate::log::StorageError;
 use crate::segment::SWAP_SUFFIX;
 
-/// A log's directory. It leads to nothing that could change a file, so that a function that gets nothing else of the
-/// disk changes nothing.
+/// A log's directory without any means to change a file. So a function with no other access to the
+/// disk cannot change it.
 pub(crate) struct DirView<'a> {
     disk: &'a dyn Disk,
     dir: &'a Path,
-    /// Plain names of the files that have [`SWAP_SUFFIX`] behind them.
+    /// Plain names of the files that still have the suffix [`SWAP_SUFFIX`].
     swapped: Vec<String>,
 }
 
@@ -22,12 +22,13 @@ impl<'a> DirView<'a> {
         DirView { disk, dir, swapped: Vec::new() }
     }
 
-    /// The same directory, where files of these plain names are found as if they had been renamed already.
+    /// A view of the same directory, in which files with these plain names appear as if already
+    /// renamed.
     pub(crate) fn with_swapped(&self, swapped: &[String]) -> DirView<'a> {
         DirView { swapped: swapped.to_vec(), ..*self }
     }
 
-    /// The directory itself.
+    /// The path of the directory.
     pub(crate) fn dir(&self) -> &Path {
         self.dir
     }
@@ -41,7 +42,7 @@ impl<'a> DirView<'a> {
         }
     }
 
-    /// An error of a file.
+    /// An error for a file of the directory.
     pub(crate) fn error(
         &self,
         action: &'static str,
@@ -51,7 +52,7 @@ impl<'a> DirView<'a> {
         move |source| StorageError::io(action, &path, source)
     }
 
-    /// The files; a directory is not of the log, whatever its name. `None` if the directory itself is not there.
+    /// The files of the log, without subdirectories; `None` if the directory does not exist.
     pub(crate) fn list(&self) -> Result<Option<Vec<DirEntry>>, StorageError> {
         match self.disk.list(self.dir) {
             Ok(entries) => Ok(Some(entries.into_iter().filter(|entry| !entry.is_dir).collect())),
@@ -67,7 +68,7 @@ impl<'a> DirView<'a> {
         }
     }
 
-    /// As [`DirView::open`]; `None` if the file is not there.
+    /// Opens a file for reading; `None` if it does not exist.
     pub(crate) fn open_if_there(
         &self,
         name: &str,
@@ -79,7 +80,7 @@ impl<'a> DirView<'a> {
         }
     }
 
-    /// The whole of a small file; `None` if it is not there.
+    /// The content of a small file; `None` if it does not exist.
     pub(crate) fn read_if_there(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
         match self.disk.read(&self.path(name)) {
             Ok(bytes) => Ok(Some(bytes)),

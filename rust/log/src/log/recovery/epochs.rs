@@ -1,19 +1,19 @@
-//! Whether `leader-epoch-checkpoint` agrees with the batches.
+//! Checks that `leader-epoch-checkpoint` agrees with the batches.
 //!
-//! Leader epochs never fall from one batch to the next. So the file is right if it names the epoch
-//! of the first and the last batch of the log, and of the batches on both sides of each start
-//! offset. Only their headers are read, and only of the newest entries. A file that contradicts one
-//! of them is corrected by the headers of all batches.
+//! Leader epochs never decrease from one batch to the next. So the file is correct if it has the
+//! epochs of the first and the last batch of the log, and of the batches on both sides of each
+//! start offset. Only the headers of these batches are read, and only for the newest entries. If
+//! the file contradicts one of them, it is corrected from the headers of all batches.
 //!
 //! An epoch is stored before its first append, and no CRC covers the epoch of a batch. So an epoch
-//! that only one batch names is not added to a file that nothing else contradicts.
+//! that only one batch has is not added to a file that no other batch contradicts.
 //!
-//! Where the epochs of the batches fall, as after a topic was made again, or where a batch has
-//! none, the file is believed.
+//! If the epochs of the batches decrease, as after a topic was created again, or if a batch has no
+//! epoch, the file is trusted.
 //!
-//! A trim removes entries before the log start is checkpointed. A log without a checkpointed start
-//! is compared from the first entry on. In any other log a file that begins too late gets the
-//! missing entries. The file of the metadata log is never corrected.
+//! A trim removes entries before the log start offset is checkpointed. A log without a checkpointed
+//! start is compared from the first entry on. In any other log, missing entries are added to a file
+//! that starts too late. The file of the metadata log is never corrected.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -31,11 +31,12 @@ use crate::log::{OpenError, StorageError};
 use crate::segment::FileKind;
 use crate::segment::scan::{Header, HeaderScanner, ScanError};
 
-/// Entries that are compared with the batches at each open.
+/// Number of entries that are compared with the batches at each open.
 const ENTRIES_MAX: usize = 32;
 
 impl Look<'_> {
-    /// Reads `leader-epoch-checkpoint`; `false` if it cannot be read, so that all batches must be.
+    /// Reads `leader-epoch-checkpoint`; `false` if it is missing or unreadable, so that all batches
+    /// must be read.
     pub(super) fn load_epochs(&mut self) -> Result<bool, OpenError> {
         let name = checkpoint::LEADER_EPOCH_FILE;
         let Some(bytes) = self.dir.read_if_there(name)? else { return Ok(false) };
@@ -52,7 +53,7 @@ impl Look<'_> {
         }
     }
 
-    /// Corrects the epochs by all headers, if one that is looked up contradicts them.
+    /// Corrects the epochs from all headers if one of the compared headers contradicts them.
     fn correct_epochs(&mut self) -> Result<(), StorageError> {
         let Some(start) = self.compared_from() else { return Ok(()) };
         let headers = self.headers_beside_entries(start)?;
@@ -79,7 +80,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The first offset whose epoch is compared; `None` if there is none.
+    /// The first offset whose epoch is compared; `None` if nothing can be compared.
     fn compared_from(&self) -> Option<i64> {
         if is_metadata_log(self.dir.dir()) {
             return None;
@@ -107,8 +108,9 @@ impl Look<'_> {
         Ok(headers)
     }
 
-    /// The last batch of a segment that begins at or before each of `offsets`, which grow. One walk
-    /// finds them all: without an index it begins with the segment.
+    /// For each of the increasing `offsets`, the last batch of a segment that starts at or before
+    /// it. A single pass finds all of them, because without an index it starts at the beginning of
+    /// the segment.
     fn last_headers<'b>(
         &self,
         segment: &FoundSegment,
@@ -148,13 +150,13 @@ impl Look<'_> {
     }
 }
 
-/// Whether a directory is that of the metadata log.
+/// True for the directory of the metadata log.
 fn is_metadata_log(dir: &Path) -> bool {
     let name = dir.file_name().and_then(OsStr::to_str).and_then(|name| name.rsplit_once('-'));
     name.is_some_and(|(topic, _)| topic == checkpoint::METADATA_TOPIC)
 }
 
-/// Batches of one epoch that follow each other.
+/// Consecutive batches of one epoch.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     epoch: LeaderEpoch,
@@ -164,14 +166,14 @@ struct Run {
 }
 
 impl Run {
-    /// Whether its epoch is that of a single batch, and a file without it has another one there.
+    /// True if only a single batch has its epoch, and the file has another epoch there.
     fn is_doubtful(&self, file: &EpochCache) -> bool {
         let is_named = file.entries().iter().any(|entry| entry.epoch == self.epoch);
         self.batches == 1 && !is_named && file.epoch_for_offset(self.base_offset).is_some()
     }
 }
 
-/// The epochs of batches, as long as they do not fall.
+/// The epochs of batches, as long as they do not decrease.
 struct Growing {
     start: i64,
     runs: Vec<Run>,
@@ -179,12 +181,12 @@ struct Growing {
 }
 
 impl Growing {
-    /// Begins with the first batch that reaches `start`.
+    /// Starts with the first batch that reaches `start`.
     fn from(start: i64) -> Growing {
         Growing { start, runs: Vec::new(), grows: true }
     }
 
-    /// Takes the next batch; `false` if epochs fall, or one is missing.
+    /// Adds the next batch; `false` if an epoch decreases or is missing.
     fn take(&mut self, header: &Header) -> bool {
         if header.last_offset < self.start {
             return self.grows;
@@ -206,7 +208,8 @@ impl Growing {
         self.grows
     }
 
-    /// A file with the epochs of these batches; `None` if it is right, or if they fall.
+    /// A file with the epochs of these batches; `None` if the file is correct, or if the epochs
+    /// decrease.
     fn corrected(&self, file: &EpochCache) -> Option<EpochCache> {
         let sure: Vec<Run> =
             self.runs.iter().filter(|run| !run.is_doubtful(file)).copied().collect();
@@ -215,7 +218,7 @@ impl Growing {
     }
 }
 
-/// The entries of the file that no batch contradicts, and those of the epochs that it lacks.
+/// The entries of the file that no batch contradicts, and entries for the missing epochs.
 fn merged(file: &EpochCache, runs: &[Run]) -> EpochCache {
     let is_contradicted = |entry: &EpochEntry| {
         let (before, after) = runs.split_at(runs.partition_point(|run| run.epoch < entry.epoch));
@@ -232,8 +235,8 @@ fn merged(file: &EpochCache, runs: &[Run]) -> EpochCache {
     EpochCache::from_entries(entries)
 }
 
-/// Calls `see` for the header of each batch up to a bad one, while it returns `true`. The next walk
-/// begins with the header for which it did not.
+/// Calls `see` for the header of each batch before a bad one, while it returns `true`. The next
+/// pass starts with the header for which it returned `false`.
 fn walk(
     headers: &mut HeaderScanner<'_>,
     mut see: impl FnMut(&Header) -> bool,

@@ -1,15 +1,16 @@
-//! Offsets that no batch has between a segment, just read, and the next one.
+//! Missing offsets between a segment that was just read and the next one.
 //!
-//! Compaction leaves such gaps. A power cut leaves them too, where files and names reach the disk in their own order:
-//! records that were never synced are missing before later ones. Any other gap is a loss. Apache Kafka does not tell them
-//! apart: it asks that offsets grow. Here a gap below what was synced is damage, and any gap before batches where each append is
-//! synced, unless the log was compacted up to there
-//! (`cleaner-offset-checkpoint`); and also then if an index tells of records: one whose `.log` is missing, or that reaches
-//! beyond the end of its `.log`. A gap that is taken as it is gets into that checkpoint.
+//! Compaction leaves such gaps. A power cut leaves them too, because files and names reach the disk
+//! in any order: unsynced records may be missing before later ones. Any other gap is a loss. Apache
+//! Kafka does not distinguish these cases: it only requires that offsets increase. Here a gap below
+//! the synced offsets is damage. If each append is synced, any gap before batches is. A gap is not
+//! damage if the log was compacted up to there (`cleaner-offset-checkpoint`), unless an index
+//! contains the missing records: the index of a missing `.log`, or one that reaches beyond the end
+//! of its `.log`. The end of an accepted gap is stored in that checkpoint.
 //!
-//! Kafka writes that checkpoint at the end of a compaction. Before that, the names of the files
-//! show the compaction ([`is_being_compacted`]). An open for reading only uses the names,
-//! because Kafka may be at work; an open for writing does not.
+//! Kafka writes that checkpoint at the end of a compaction. Until then, the names of the files show
+//! the compaction ([`is_being_compacted`]). Only an open for reading uses the names, because Kafka
+//! may be running.
 
 use std::ops::Range;
 
@@ -23,21 +24,21 @@ use crate::log::{Damage, StorageError};
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::{FileKind, file_name};
 
-/// A gap behind a segment.
+/// Kinds of gaps after a segment.
 pub(super) enum Gap {
-    /// There is none, or the log was compacted there.
+    /// No gap, or the log was compacted there.
     None,
-    /// Synced records are gone.
+    /// Synced records are missing.
     Lost(Damage),
-    /// Batches follow. What is missing may have been lost.
+    /// Batches follow. The missing records may have been lost.
     BeforeBatches(String),
-    /// No segment behind it begins with a batch: a crash kept names of files and nothing in them, so that the log
-    /// ends before it.
+    /// No later segment starts with a batch: after a crash there are names of files without
+    /// content, so that the log ends before them.
     BeforeNothing,
 }
 
 impl Look<'_> {
-    /// The gap behind the segment at `index`, which was just read.
+    /// The gap after the segment at `index`, which was just read.
     pub(super) fn gap_behind(&self, index: usize) -> Result<Gap, StorageError> {
         let Look { dir, plan, found, .. } = self;
         let end = found.log_end_offset;
@@ -63,15 +64,15 @@ impl Look<'_> {
     }
 }
 
-/// What a log line says of a gap from `end` to `next`.
+/// The text of a log line about a gap from `end` to `next`.
 pub(super) fn warning(dir: &DirView<'_>, end: i64, next: &FoundSegment) -> String {
     let (path, last) = (dir.path(&next.name(FileKind::Log)), next.base_offset - 1);
     let path = path.display();
     format!("no offsets {end} to {last} before {path}: compacted, or lost")
 }
 
-/// The records that were in the gap from `end`, where `segment` ends, to `next_base`, and were synced or, where each append is
-/// synced, may have been; unless compaction took them.
+/// The records in the gap from `end`, the end of `segment`, to `next_base` that were synced or, if
+/// each append is synced, may have been; `None` if compaction removed them.
 pub(super) fn lost_in_gap(
     dir: &DirView<'_>,
     plan: &Plan,
@@ -88,10 +89,10 @@ pub(super) fn lost_in_gap(
     Ok(is_lost.then_some(Damage::Gap { offset: end, last_offset: next_base - 1 }))
 }
 
-/// Whether a compaction that is not finished made the gap from `segment` to `next_base`.
+/// True if an unfinished compaction made the gap from `segment` to `next_base`.
 ///
-/// It runs from the oldest segment to the newest. The segments it replaces are named `.deleted` for
-/// a while; the first of them has the base offset of the result.
+/// A compaction proceeds from the oldest segment to the newest. The replaced segments have the
+/// suffix `.deleted` for a while; the first of them has the base offset of the result.
 fn is_being_compacted(
     dir: &DirView<'_>,
     plan: &Plan,

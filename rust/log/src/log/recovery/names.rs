@@ -1,4 +1,4 @@
-//! What the names and the small files of a log's directory tell.
+//! Findings from the file names and small files in a log's directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(super) fn snapshots(entries: &[DirEntry]) -> BTreeSet<i64> {
     snapshots.map(|(offset, ..)| offset).collect()
 }
 
-/// Names of index files without their segment.
+/// Names of index files without a `.log`.
 pub(super) fn orphans(entries: &[DirEntry]) -> Vec<String> {
     let logs = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
     let bases: BTreeSet<_> = logs.map(|(base_offset, ..)| base_offset).collect();
@@ -57,7 +57,7 @@ pub(super) fn orphans(entries: &[DirEntry]) -> Vec<String> {
         .collect()
 }
 
-/// Base offsets of segments of which indexes are left and nothing tells that their `.log` was to go.
+/// Base offsets of segments that have index files but no `.log`, and that were not being deleted.
 pub(super) fn lost_segments(entries: &[DirEntry]) -> BTreeSet<i64> {
     let is_index = |kind: FileKind| !matches!(kind, FileKind::Log | FileKind::Snapshot);
     let indexes = segment_files(entries).filter(|(_, kind, _)| is_index(*kind));
@@ -75,9 +75,10 @@ pub(super) fn replaced(entries: &[DirEntry]) -> BTreeSet<i64> {
     entries.iter().filter_map(|entry| log_with_suffix(entry, DELETED_SUFFIX)).collect()
 }
 
-/// The base offset of the segment that a compaction makes. It has not renamed all files of it.
+/// The base offset of the segment that a compaction is writing, if not all of its files are renamed
+/// yet.
 ///
-/// The last segment is not compacted: a `.cleaned` file of it is a copy of a truncation by an
+/// The last segment is not compacted: a `.cleaned` file of it is a copy from a truncation by an
 /// earlier version.
 pub(super) fn compacting(entries: &[DirEntry]) -> Option<i64> {
     let last = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
@@ -90,8 +91,9 @@ pub(super) fn compacting(entries: &[DirEntry]) -> Option<i64> {
     made.filter(|base_offset| *base_offset < last).max()
 }
 
-/// The records that are missing before the first segment. On a full disk retention goes on without a checkpoint: what the
-/// segments held that it renamed for deletion is not missed, if they reach up to the first one.
+/// The damage of missing records before the first segment. When the disk is full, retention works
+/// without a checkpoint, so records of segments that it renamed for deletion do not count if these
+/// reach up to the first segment.
 pub(super) fn loss_before(
     dir: &DirView<'_>,
     entries: &[DirEntry],
@@ -105,7 +107,7 @@ pub(super) fn loss_before(
     else {
         return Ok(None);
     };
-    // The `.log` is renamed last of a segment's files.
+    // A segment's `.log` is renamed last.
     let has_index: BTreeSet<_> =
         segment_files(entries).map(|(base_offset, ..)| base_offset).collect();
     for entry in entries {
@@ -120,20 +122,20 @@ pub(super) fn loss_before(
     Ok(Some(damage))
 }
 
-/// The base offset of a `.log` that leaves the log by its name, or is to get its place.
+/// The base offset of a `.log` whose name shows that it will be deleted or put in place.
 fn leaving_log(entry: &DirEntry) -> Option<i64> {
     log_with_suffix(entry, DELETED_SUFFIX).or_else(|| log_with_suffix(entry, SWAP_SUFFIX))
 }
 
-/// The base offset of a `.log` with `suffix` behind its name.
+/// The base offset of a `.log` with `suffix` after its name.
 fn log_with_suffix(entry: &DirEntry, suffix: &str) -> Option<i64> {
     let (base_offset, kind) = parse_file_name(entry.name.to_str()?.strip_suffix(suffix)?)?;
     (kind == FileKind::Log).then_some(base_offset)
 }
 
 impl Look<'_> {
-    /// Compares `partition.metadata` with the identity wanted; it is written where it is missing or
-    /// unreadable. A file without a partition, as Kafka writes it, may be of any.
+    /// Compares `partition.metadata` with the expected identity; a missing or unreadable file is
+    /// written again. A file without a partition, as Kafka writes it, matches any partition.
     pub(super) fn check_identity(&mut self) -> Result<(), OpenError> {
         let Some(wanted) = self.plan.identity else { return Ok(()) };
         let name = checkpoint::PARTITION_METADATA_FILE;
@@ -160,8 +162,9 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Compares transaction indexes with `transaction-index-checkpoint`; base offsets of segments that had more entries.
-    /// Those that are read anyway may have lost entries in a power cut.
+    /// Compares transaction indexes with `transaction-index-checkpoint`. Returns the base offsets
+    /// of segments that had more entries. Segments that are read anyway are ignored, because a
+    /// power cut may have removed entries.
     pub(super) fn lost_aborted(
         &mut self,
         entries: &[DirEntry],
@@ -197,7 +200,7 @@ impl Look<'_> {
         Ok(lost)
     }
 
-    /// Notes what is wrong with a file, for a log line.
+    /// Adds a warning about a file for the log output.
     pub(super) fn warn(&mut self, name: &str, warning: &str) {
         let path = self.dir.path(name);
         self.found.verdict.warnings.push(format!("{}: {warning}", path.display()));

@@ -1,8 +1,10 @@
-//! Segments that reach beyond the beginning of the next one. No writer makes such files: somebody put one of them there.
+//! Segments that reach beyond the start of the next one. No writer creates such files: they were
+//! put there from outside.
 //!
-//! An empty one that lies inside the segment before it, whole or filled with zeros, is no part of the log: it is left out and
-//! removed. Any other is damage: the log ends before the batch that reaches too far, and the file that is wrong may be the
-//! one that holds it, or the one behind it.
+//! An empty segment (no bytes, or only zeros) within the offsets of the one before it is not part
+//! of the log: it is left out and removed. Any other overlap is damage: the log ends before the
+//! batch that reaches too far, because either the file of this batch or the next file may be the
+//! wrong one.
 
 use pykafka_record::HEADER_SIZE;
 
@@ -16,7 +18,7 @@ use crate::segment::FileKind;
 use crate::segment::scan::{HeaderScanner, ScanError, peek_offsets};
 
 impl Look<'_> {
-    /// Leaves segments out of the log that are empty and lie inside the one before them.
+    /// Leaves out empty segments within the offsets of the one before them.
     pub(super) fn leave_overlapped(&mut self) -> Result<(), StorageError> {
         let mut index = 1;
         while let Some(segment) = self.found.segments.get(index) {
@@ -40,7 +42,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The whole batch at a position where the log ends: its offsets cannot follow.
+    /// The whole batch at the position where the log ends because its offsets cannot follow.
     pub(super) fn misplaced_batch(
         &self,
         index: usize,
@@ -64,7 +66,8 @@ impl Look<'_> {
     }
 }
 
-/// The offset behind the last batch of a segment, by its indexes or else by the headers of all its batches.
+/// The end (exclusive) of the last batch of a segment, from its indexes, or else from the headers
+/// of all its batches.
 fn end_of(dir: &DirView<'_>, segment: &FoundSegment) -> Result<i64, StorageError> {
     if let Some((_, end)) = sealed(dir, segment)? {
         return Ok(end);
@@ -84,13 +87,13 @@ fn end_of(dir: &DirView<'_>, segment: &FoundSegment) -> Result<i64, StorageError
     }
 }
 
-/// Whether nothing was ever written to a segment, as far as its index and its first bytes tell.
+/// True if, according to its index and first bytes, a segment was never written to.
 fn seems_empty(dir: &DirView<'_>, segment: &FoundSegment) -> Result<bool, StorageError> {
     let is_indexed = segment.size > 0 && has_entries(dir, segment)?;
     Ok(!is_indexed && are_zeros(dir, segment, segment.size.min(HEADER_SIZE as u64))?)
 }
 
-/// Whether so many first bytes of a segment are zeros, as before anything is written to it.
+/// True if the first `size` bytes of a segment are zeros, as before the first write.
 fn are_zeros(dir: &DirView<'_>, segment: &FoundSegment, size: u64) -> Result<bool, StorageError> {
     if size == 0 {
         return Ok(true);

@@ -1,57 +1,61 @@
-//! What a log's files are compared with when it is opened.
+//! The facts and settings with which a log's files are compared when it is opened.
 
 use std::collections::BTreeSet;
 
 use crate::directory::checkpoint::PartitionIdentity;
 use crate::log::{Checkpointed, Damage, LogOptions, OnDamage};
 
-/// 16 MiB in memory, from 2 to 4 GiB of batches.
+/// 16 MiB in memory, for 2 to 4 GiB of batches.
 const REBUILT_ENTRIES_MAX: usize = 1 << 20;
 
 const SNAPSHOT_BYTES_MAX: usize = 16 << 20;
 
-/// What to believe, and what to do about damage.
+/// Which files are trusted, and how damage is treated.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// Whether segments are believed without reading them, beyond the recovery point too.
+    /// True if segments are trusted without reading them, also beyond the recovery point.
     pub(super) clean: bool,
-    /// Segments that end below it are believed.
+    /// Segments that end below are trusted.
     pub(super) recovery_point: i64,
-    /// A log that ends below it lacks records that were synced.
+    /// A log that ends below lacks synced records.
     pub(super) synced_end: i64,
     /// The recovery point that a damaged log keeps.
     pub(super) kept_recovery_point: i64,
-    /// Where the log ended when it was closed cleanly. One that ends behind it is read: no CRC covers base offsets.
+    /// The log end offset at the clean stop. If the log ends after it, its end is read again,
+    /// because no CRC covers base offsets.
     pub(super) end_max: i64,
-    /// Offsets below it may be missing: they were compacted away.
+    /// Offsets below may be missing because of compaction.
     pub(super) cleaner_offset: i64,
-    /// Where the log begins, as far as that was checkpointed.
+    /// The checkpointed log start offset, if there is one.
     pub(super) log_start_offset: Option<i64>,
-    /// The high watermark that was checkpointed.
+    /// The checkpointed high watermark.
     pub(super) high_watermark: i64,
     pub(super) on_damage: OnDamage,
-    /// Whether batches were acknowledged only once everything before them was synced, whatever a checkpoint tells.
+    /// True if batches were acknowledged only after all previous ones were synced, whatever a
+    /// checkpoint contains.
     pub(super) syncs_every_append: bool,
     /// Value of [`Checkpointed::is_copy`].
     pub(super) is_copy: bool,
-    /// What `partition.metadata` has to hold.
+    /// The expected content of `partition.metadata`.
     pub(super) identity: Option<PartitionIdentity>,
     pub(super) index_interval_bytes: u64,
-    /// Index entries that may be made before they are stored. Where there are more, they get sparser.
+    /// Limit of the index entries that are rebuilt before they are stored. Above it, the indexes
+    /// get sparser.
     pub(super) rebuilt_entries_max: usize,
-    /// Bytes of producer snapshots that may be made before they are stored. Where there are more, the oldest are not made.
+    /// Limit of the bytes of new producer snapshots before they are stored. Above it, the oldest
+    /// are dropped.
     pub(super) snapshot_bytes_max: usize,
     pub(super) producer_id_expiration_ms: i64,
     pub(super) now_ms: i64,
-    /// Segments of which only indexes are left.
+    /// Segments of which only index files exist.
     pub(super) lost_segments: BTreeSet<i64>,
-    /// Whether the log is opened for reading only.
+    /// True if the log is opened read-only.
     pub(super) is_read_only: bool,
     /// Segments whose `.log` was renamed to be deleted.
     pub(super) replaced: BTreeSet<i64>,
-    /// The segment that a compaction makes. Segments before it are compacted.
+    /// The segment that a compaction is writing. The segments before it are compacted.
     pub(super) compacting: Option<i64>,
-    /// Segments whose transaction index is not whole: their batches tell what it held.
+    /// Segments whose transaction index is incomplete and must be rebuilt from the batches.
     pub(super) lost_aborted: BTreeSet<i64>,
 }
 
@@ -67,7 +71,7 @@ impl Plan {
         let clean = options.clean;
         // A clean stop syncs everything.
         let synced_end = recovery_point.max(if clean { high_watermark } else { 0 });
-        // Nobody misses what was deleted.
+        // Deleted records cannot be missing.
         let is_deleted = synced_end <= log_start_offset.unwrap_or(0);
         let is_end_known = clean && recovery_point > 0;
         let is_compacted = options.config.cleanup_policy.compact;
@@ -97,12 +101,12 @@ impl Plan {
         }
     }
 
-    /// The same, and every batch is read, whatever was synced.
+    /// Makes a plan that reads every batch, whether synced or not.
     pub(crate) fn checking_all(self) -> Plan {
         Plan { clean: false, recovery_point: 0, ..self }
     }
 
-    /// Whether damage where the log ends at `end` is left as it is.
+    /// True if damage is kept when the log ends at `end`.
     pub(super) fn keeps_damage(&self, end: i64) -> bool {
         match self.on_damage {
             OnDamage::Keep => true,
@@ -111,24 +115,25 @@ impl Plan {
         }
     }
 
-    /// Whether a batch at `base_offset` behind `end` leaves out all that was synced from there on. Only compaction does.
+    /// True if a batch at `base_offset` after `end` skips all synced records from there on, which
+    /// only compaction causes.
     pub(super) fn skips_synced(&self, end: i64, base_offset: i64) -> bool {
         end < self.synced_end && base_offset >= self.synced_end.max(self.cleaner_offset)
     }
 
-    /// Whether everything below `offset` was deleted, as a checkpoint tells.
+    /// True if everything below `offset` was deleted according to the checkpoint.
     pub(super) fn is_deleted(&self, offset: i64) -> bool {
         self.log_start_offset.is_some_and(|start| offset <= start)
     }
 
-    /// Records that were synced and are missing before the first segment.
+    /// Synced records that are missing before the first segment.
     pub(super) fn loss_before(&self, first_base: i64) -> Option<Damage> {
         let start = self.log_start_offset?;
         let is_lost = start < first_base.min(self.synced_end) && self.on_damage != OnDamage::Cut;
         is_lost.then_some(Damage::Beginning { offset: start, last_offset: first_base - 1 })
     }
 
-    /// Records that were synced and are missing, where the log ends at `end`.
+    /// Synced records that are missing if the log ends at `end`.
     pub(super) fn loss(&self, end: i64) -> Option<Damage> {
         let synced_end = self.synced_end;
         (end < synced_end).then_some(Damage::Lost { offset: end, synced_end })

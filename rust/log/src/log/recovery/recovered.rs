@@ -1,4 +1,4 @@
-//! What a look at a log's directory finds, as a value.
+//! The result of a look at a log's directory.
 
 use std::collections::BTreeMap;
 
@@ -10,56 +10,57 @@ use crate::log::{Damage, Recovery};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::{FileKind, Rebuilt, file_name};
 
-/// A log as its files tell it. It is complete before any of them is changed.
+/// A log as its files describe it. It is complete before any file is changed.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Recovered {
-    /// Whether there is a directory.
+    /// True if the directory exists.
     pub(crate) is_on_disk: bool,
-    /// By base offset, up to the log end.
+    /// Sorted by base offset, up to the log end.
     pub(crate) segments: Vec<FoundSegment>,
     pub(crate) epochs: EpochCache,
     pub(crate) producers: ProducerStateManager,
     pub(crate) log_start_offset: i64,
     pub(crate) log_end_offset: i64,
-    /// What is behind it has to be synced; of a damaged log, what was synced before.
+    /// Data from this offset on must be synced. For a damaged log: the recovery point with which it
+    /// was opened.
     pub(crate) recovery_point: i64,
-    /// Offset of the newest producer snapshot; 0 for none.
+    /// Offset of the newest producer snapshot; 0 without one.
     pub(crate) snapshot_offset: i64,
-    /// What `transaction-index-checkpoint` tells, by the base offset of a segment.
+    /// The counts in `transaction-index-checkpoint`, by the base offset of the segment.
     pub(crate) aborted_counts: BTreeMap<i64, usize>,
     pub(crate) verdict: Recovery,
     pub(crate) changes: Changes,
 }
 
-/// A segment whose `.log` is there.
+/// A segment with an existing `.log`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FoundSegment {
     pub(crate) base_offset: i64,
-    /// Bytes of batches; once it was looked at, up to the log end.
+    /// Bytes of batches; after the look, up to the log end.
     pub(crate) size: u64,
     pub(crate) max_timestamp: TimeEntry,
-    /// When its `.log` was last written; `None` if the disk keeps no times.
+    /// Last modification of its `.log`; `None` if the disk does not store it.
     pub(crate) modified_ms: Option<i64>,
-    /// Entries of the transaction index.
+    /// Number of entries in the transaction index.
     pub(crate) aborted_count: usize,
-    /// Kinds of files that have [`crate::segment::SWAP_SUFFIX`] behind their names.
+    /// Kinds of files that still have the suffix [`crate::segment::SWAP_SUFFIX`].
     pub(crate) swapped: Vec<FileKind>,
-    /// Indexes from its batches, where the stored ones are not believed.
+    /// Indexes from its batches, if the stored ones are not trusted.
     pub(crate) rebuilt: Option<Rebuilt>,
-    /// How its `.log` is brought to `size`, if it has to be.
+    /// How its `.log` must be shortened to `size`; `None` if it need not be.
     pub(crate) cut: Option<Cut>,
 }
 
-/// How a `.log` is shortened.
+/// The way in which a `.log` is shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     InPlace,
-    /// It was sealed, and may be mapped for reading.
+    /// The segment was sealed, so its file may be mapped for reading.
     ByCopy,
 }
 
-/// What has to be done so that the files tell what was found, besides what segments say of themselves. There is nothing to
-/// do for a damaged log: each open finds the same.
+/// Changes that make the files match the findings, in addition to the cuts of segments. Empty for a
+/// damaged log, so that each open finds the same damage.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Changes {
     pub(crate) leftovers: Leftovers,
@@ -67,15 +68,15 @@ pub(crate) struct Changes {
     pub(crate) partition_metadata: Option<Vec<u8>>,
     /// New producer snapshots, by offset.
     pub(crate) snapshots: BTreeMap<i64, Vec<u8>>,
-    /// Segments that leave the log.
+    /// Segments that are removed from the log.
     pub(crate) removed_segments: Vec<FoundSegment>,
-    /// Whether `leader-epoch-checkpoint` tells something else.
+    /// True if `leader-epoch-checkpoint` has other epochs.
     pub(crate) has_new_epochs: bool,
-    /// Producer snapshots that tell of nothing in the log, and index files without their segment.
+    /// Producer snapshots for offsets outside the log, and index files without a segment.
     pub(crate) removed_files: Vec<String>,
-    /// Index of the first segment that is written to a new file, since a sync of it has failed.
+    /// Index of the first segment that is written to a new file because a sync of it has failed.
     pub(crate) rewritten_from: Option<usize>,
-    /// Whether a sync has failed, as a file says that goes with it.
+    /// True if the marker of a failed sync exists. The marker is removed.
     pub(crate) has_failed_sync: bool,
 }
 
@@ -93,7 +94,7 @@ impl FoundSegment {
         }
     }
 
-    /// Ends it at `position`, in its file too.
+    /// Ends the segment at `position`, also in its file.
     pub(super) fn end_at(&mut self, position: u64, cut: Cut) {
         self.size = position;
         self.cut = Some(cut);
@@ -106,7 +107,7 @@ impl FoundSegment {
 }
 
 impl Recovered {
-    /// A log with nothing on disk.
+    /// A log without files.
     pub(super) fn nothing(plan: &Plan) -> Recovered {
         let start = plan.log_start_offset.unwrap_or(0);
         let mut producers = ProducerStateManager::new(plan.producer_id_expiration_ms);
@@ -126,26 +127,27 @@ impl Recovered {
         }
     }
 
-    /// The segment in which the valid batches end, also where none of them stays since all were deleted.
+    /// The segment in which the valid batches end, even if it is removed because all records were
+    /// deleted.
     pub(crate) fn last_segment(&self) -> Option<&FoundSegment> {
         self.segments.last().or(self.changes.removed_segments.last())
     }
 
-    /// Index of the segment that holds `offset`, or of the first one.
+    /// Index of the segment that contains `offset`; otherwise 0; `None` without segments.
     pub(super) fn segment_of(&self, offset: i64) -> Option<usize> {
         let after = self.segments.partition_point(|segment| segment.base_offset <= offset);
         if self.segments.is_empty() { None } else { Some(after.saturating_sub(1)) }
     }
 
-    /// The end (exclusive) that the offsets of a segment cannot pass: the next segment begins there, or no index entry could
-    /// tell of them.
+    /// The upper bound (exclusive) of a segment's offsets: the next segment's base offset, or the
+    /// range of index entries.
     pub(super) fn end_max(&self, index: usize) -> i64 {
         let indexed_max = self.segments[index].base_offset.saturating_add(1 << 31);
         let next = self.segments.get(index + 1).map(|next| next.base_offset);
         next.map_or(indexed_max, |next| next.min(indexed_max))
     }
 
-    /// Makes it an empty log that begins at `start`: all segments go.
+    /// Makes this an empty log that starts at `start`, and removes all segments.
     pub(super) fn begin_empty(&mut self, start: i64) {
         self.log_start_offset = start;
         self.log_end_offset = start;
@@ -157,7 +159,7 @@ impl Recovered {
         self.changes.removed_segments.append(&mut self.segments);
     }
 
-    /// The same, and no file is shortened in place.
+    /// Makes all cuts by copy, so that no file is shortened in place.
     pub(crate) fn cut_by_copy(mut self) -> Recovered {
         for segment in &mut self.segments {
             segment.cut = segment.cut.and(Some(Cut::ByCopy));
@@ -165,7 +167,8 @@ impl Recovered {
         self
     }
 
-    /// The same; where a batch is damaged that is believed at other opens, the recovery point has it read at the next one.
+    /// Lowers the recovery point to a damaged batch, so that the next open reads that batch again
+    /// even if it would otherwise be trusted.
     pub(crate) fn told_by_recovery_point(mut self) -> Recovered {
         if let Some(Damage::Batch { offset }) = self.verdict.damage {
             self.recovery_point = offset.min(self.recovery_point);
@@ -173,17 +176,18 @@ impl Recovered {
         self
     }
 
-    /// Leaves a damaged log as it is, with the recovery point it was opened with: the next open finds the damage too.
+    /// Keeps a damaged log unchanged, with the recovery point with which it was opened, so that the
+    /// next open finds the damage too.
     pub(super) fn keep_damage(&mut self, plan: &Plan, damage: Damage) {
         self.recovery_point = plan.kept_recovery_point;
         self.verdict.damage.get_or_insert(damage);
     }
 
-    /// Ends what was found: a damaged log is not changed.
+    /// Completes the findings: a damaged log gets no changes.
     pub(super) fn finished(mut self) -> Recovered {
         if self.verdict.damage.is_some() {
             self.changes = Changes::default();
-            // Each open looks for the damage. A checkpoint of a later gap would hide it.
+            // Each open looks for the damage. Checkpointing a later gap would hide it.
             self.verdict.gaps_below = None;
             self.segments.iter_mut().for_each(|segment| segment.cut = None);
         }

@@ -1,4 +1,4 @@
-//! Producer state from its snapshots, and the batches behind the newest of them.
+//! Loads producer state from its newest snapshot and the batches after it.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -13,16 +13,17 @@ use crate::segment::index_file::IndexFile;
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::{FileKind, Segment, file_name, offset_index};
 
-/// The snapshot that producer state was loaded from.
+/// The snapshot from which the producer state was loaded.
 #[derive(Default)]
 struct Loaded {
-    /// 0 for none.
+    /// Its offset; 0 without a snapshot.
     offset: i64,
-    /// Newer ones that cannot be used, and why.
+    /// Newer snapshots that cannot be used, with the reasons.
     unreadable: Vec<(i64, String)>,
 }
 
-/// Loads the newest readable one of `snapshots` within `range`; without one, producers begin where it does.
+/// Loads the newest readable one of `snapshots` within `range`; without one, the producer state is
+/// empty at the start of `range`.
 fn load_producers(
     dir: &DirView<'_>,
     snapshots: &BTreeSet<i64>,
@@ -47,7 +48,7 @@ fn load_producers(
     Ok(loaded)
 }
 
-/// Updates producers with the batches of a segment that is believed, from where their state ends.
+/// Updates producers with the batches of a trusted segment, from the end of their state on.
 pub(super) fn replay(
     dir: &DirView<'_>,
     (base_offset, size): (i64, u64),
@@ -75,7 +76,7 @@ pub(super) fn replay(
     }
 }
 
-/// Where to read from for `offset`, by a stored offset index; without one, the beginning.
+/// The position for `offset` in a stored offset index; 0 without an index.
 pub(super) fn position_of(
     dir: &DirView<'_>,
     base_offset: i64,
@@ -106,10 +107,10 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Makes the snapshot that a roll at the log end would have written, if it is lost.
+    /// Adds the snapshot that a roll at the log end would have written, if it is missing.
     ///
-    /// Behind a gap one that is there is replaced: it may tell of batches that a power cut took, and their producer,
-    /// sending them again, would be told that they are in the log.
+    /// After a gap, an existing snapshot is replaced: it may contain batches that were lost in a
+    /// power cut. The retries of their producer would be treated as duplicates.
     pub(super) fn note_boundary_snapshot(&mut self) {
         let found = &mut self.found;
         let end = found.log_end_offset;
@@ -126,8 +127,8 @@ impl Look<'_> {
         self.bound_snapshots();
     }
 
-    /// Lets the oldest of the new snapshots go where all of them would fill the memory: a truncation takes an older one, and
-    /// replays more.
+    /// Drops the oldest of the new snapshots when they would take too much memory. A truncation
+    /// then uses an older snapshot and replays more batches.
     fn bound_snapshots(&mut self) {
         let made = &mut self.found.changes.snapshots;
         let mut bytes: usize = made.values().map(Vec::len).sum();
@@ -138,7 +139,7 @@ impl Look<'_> {
         }
     }
 
-    /// Lets the snapshots go that tell of nothing in the log: all but those of segments and the newest one.
+    /// Drops all snapshots except those at base offsets of segments and the newest one.
     pub(super) fn drop_stray_snapshots(&mut self) {
         let Look { snapshots, found, .. } = self;
         let is_of_segment = |offset: i64| {
@@ -151,7 +152,7 @@ impl Look<'_> {
     }
 }
 
-/// Producer state at the log end, after a truncation.
+/// Reloads the producer state at the log end, after a truncation.
 pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(), StorageError> {
     let dir = DirView::new(&*shared.disk, &shared.dir);
     let limit = state.log_end_offset;
@@ -167,13 +168,13 @@ pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(),
     for segment in state.segments.get(from..).unwrap_or_default() {
         replay(&dir, (segment.base_offset(), segment.size), &mut state.producers)?;
     }
-    // What ended below it is stable, as it was before.
+    // Transactions that ended below the high watermark are stable, as before.
     state.producers.on_high_watermark_updated(state.high_watermark);
     state.transactions.reload(&state.producers);
     Ok(())
 }
 
-/// Removes snapshots behind `offset`.
+/// Removes snapshots after `offset`.
 pub(crate) fn remove_snapshots_behind(shared: &Shared, offset: i64) -> Result<(), StorageError> {
     let dir = DirView::new(&*shared.disk, &shared.dir);
     let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Random logs with random damage, looked at and opened in every way: a look changes nothing, and all ways agree on what it
-//! finds.
+//! Looks at random logs with random damage, and opens them in every way: a look must change
+//! nothing, and all ways must find the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use random::Random;
 const SEEDS: u64 = 200;
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// Every file of the log's directory, by name.
+/// Contents of the files in the log's directory, by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn dir() -> PathBuf {
@@ -38,7 +38,7 @@ fn files_of(disk: &dyn Disk) -> Files {
     names.map(|name| (name.clone(), disk.read(&dir().join(name)).unwrap())).collect()
 }
 
-/// Another disk with the same files.
+/// A new disk with the same files.
 fn disk_of(files: &Files) -> MemoryDisk {
     let disk = MemoryDisk::default();
     disk.create_dir_all(&dir()).unwrap();
@@ -93,7 +93,7 @@ fn batch(random: &mut Random, sequences: &mut [i32; 3]) -> Vec<u8> {
     bytes
 }
 
-/// A log that was used for a while, and maybe closed; what its checkpoints may tell of it.
+/// A log after random operations, possibly closed, and possible checkpoints of it.
 fn lived(random: &mut Random) -> (Files, Checkpointed) {
     let disk = MemoryDisk::default();
     disk.create_dir_all(Path::new("/data")).unwrap();
@@ -131,7 +131,7 @@ fn lived(random: &mut Random) -> (Files, Checkpointed) {
     (files_of(&disk), checkpointed)
 }
 
-/// What a crash, an interrupted run or a bad disk makes of the files.
+/// Changes a file like a crash, an interrupted run or a bad disk.
 fn hurt(random: &mut Random, files: &mut Files) {
     let names: Vec<String> = files.keys().cloned().collect();
     let Some(name) = random.one_of(&names).cloned() else { return };
@@ -153,7 +153,7 @@ fn hurt(random: &mut Random, files: &mut Files) {
     }
 }
 
-/// A log on a disk, what its checkpoints tell and how it is to be opened.
+/// The files of a log, and the options to open it.
 struct Case {
     files: Files,
     options: LogOptions,
@@ -179,7 +179,7 @@ impl Case {
         Case { files, options, what }
     }
 
-    /// What is found; the files are compared afterwards.
+    /// Looks at the log, and checks that no file changed.
     fn look(&self, plan: Plan) -> Result<Recovered, OpenError> {
         let found = Log::look(&self.options, plan);
         self.check_unchanged("a look");
@@ -196,7 +196,7 @@ impl Case {
     }
 }
 
-/// What a log tells of itself that a look has found.
+/// Compares an open log with the findings of a look.
 fn check_log(log: &Log, found: &Recovered, what: &str) {
     let offsets = (log.log_start_offset(), log.log_end_offset());
     assert_eq!(offsets, (found.log_start_offset, found.log_end_offset), "{what}");
@@ -207,7 +207,7 @@ fn check_log(log: &Log, found: &Recovered, what: &str) {
     assert_eq!(last_batches(&log.active_producers()), last_batches(&producers), "{what}");
 }
 
-/// Of each producer its last batch: a snapshot holds no more.
+/// The last batch of each producer, which is all that a snapshot contains.
 fn last_batches(producers: &[ProducerEntry]) -> Vec<(ProducerId, ProducerEpoch, i32, i64)> {
     let last = |entry: &ProducerEntry| {
         let ProducerEntry { producer_id, producer_epoch, .. } = *entry;
@@ -219,7 +219,7 @@ fn last_batches(producers: &[ProducerEntry]) -> Vec<(ProducerId, ProducerEpoch, 
 fn check_case(case: &Case) -> Option<Recovery> {
     let (what, plan) = (&case.what, Plan::of(&case.options));
     let Ok(found) = case.look(plan.clone()) else {
-        // Another topic id: whoever opens it is told, and changes nothing.
+        // Another topic id: an open fails and changes nothing.
         Log::open(case.options.clone()).unwrap_err();
         case.check_unchanged("a refused open");
         return None;
@@ -255,12 +255,12 @@ fn check_case(case: &Case) -> Option<Recovery> {
     Some(verdict)
 }
 
-/// A log that was opened for writing has nothing left to do: the next open finds the same.
+/// Checks that nothing is left to change after an open for writing: the next open finds the same.
 fn check_settled(case: &Case, log: &Log, found: &Recovered) {
     let checkpointed = Checkpointed {
         recovery_point: log.recovery_point(),
         high_watermark: log.log_end_offset(),
-        // With the first checkpoint of a log start, missing epochs are added.
+        // The first checkpoint of a log start offset adds missing epochs.
         log_start_offset: (case.options.checkpointed.log_start_offset)
             .map(|_| log.log_start_offset()),
         cleaner_offset: found
@@ -314,7 +314,7 @@ fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
         rebuilt.map(|(indexes, _)| indexes.count()).sum()
     };
     assert!(entries(&whole) > 4 * ENTRIES_MAX);
-    // The last of each index stays, whatever there is.
+    // The last entry of each index is always kept.
     assert!(entries(&found) <= ENTRIES_MAX.max(2 * found.segments.len()), "{}", entries(&found));
     for (whole, found) in whole.segments.iter().zip(&found.segments) {
         let last = |segment: &FoundSegment| {

@@ -1,9 +1,9 @@
-//! Up to where a log is durable.
+//! The offset up to which a log is durable.
 
-/// Everything below is durable, as far as the disk tells the truth.
+/// Everything below is durable, if the disk honours syncs.
 ///
-/// Only a finished sync round raises it, and only if it was not lowered since the round began: bytes that replaced
-/// truncated ones may not be what was synced.
+/// Only a finished sync round raises it, and only if it was not lowered since the round started:
+/// the bytes that replaced truncated ones may not have been synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecoveryPoint {
     offset: i64,
@@ -12,7 +12,7 @@ pub(crate) struct RecoveryPoint {
 }
 
 impl RecoveryPoint {
-    /// Of a log that is being opened, whose files tell it.
+    /// The recovery point of a log that is being opened.
     pub(crate) fn found(offset: i64) -> RecoveryPoint {
         RecoveryPoint { offset, changes: 0 }
     }
@@ -21,19 +21,20 @@ impl RecoveryPoint {
         self.offset
     }
 
-    /// Gives up what lies at and behind `offset`, whether it was durable or a round is about to make it so.
+    /// Lowers it to `offset` because records from there on are removed. A running round cannot
+    /// raise it again.
     pub(crate) fn lower_to(&mut self, offset: i64) {
         self.offset = self.offset.min(offset);
         self.changes += 1;
     }
 
-    /// Of a log that was emptied and goes on at `offset`: there is nothing to sync.
+    /// Sets it for a log that was emptied and continues at `offset`: there is nothing to sync.
     pub(crate) fn restart_at(&mut self, offset: i64) {
         self.offset = offset;
         self.changes += 1;
     }
 
-    /// Takes over that everything below `upto` was synced by a round that saw `begun`.
+    /// Raises it to `upto`, after a round that started with `begun` has synced everything below.
     pub(super) fn raise(&mut self, begun: RecoveryPoint, upto: i64) {
         if self.changes == begun.changes {
             self.offset = self.offset.max(upto);
