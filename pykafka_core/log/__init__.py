@@ -1,4 +1,4 @@
-"""The library door: one partition's log, opened without a broker.
+"""The log of one partition as a library, without a broker.
 
 >>> from pykafka_core.log import Log
 >>> with Log.open("data/events-0") as log:  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The settings of a log that a library user may give; everything else has Kafka's default."""
+"""The settings of a log that users of the library can set; all others have Kafka's defaults."""
 
 from dataclasses import dataclass, fields
 
@@ -9,9 +9,10 @@ __all__ = ["LogConfig"]
 class LogConfig:
     """Kafka's topic settings with underscores for dots; ``None`` leaves the default.
 
-    Sizes are bytes, times are milliseconds; -1 is "no limit" for the two of retention. ``flush_messages`` and
-    ``flush_ms`` override what the durability says. One default is not Kafka's: without ``retention_ms`` nothing goes
-    for its age. Retention is enforced at every roll of a segment and by `Log.enforce_retention`.
+    Sizes are in bytes, times in milliseconds; -1 means "no limit" for ``retention_bytes`` and
+    ``retention_ms``. ``flush_messages`` and ``flush_ms`` override the durability. One default
+    differs from Kafka's: without ``retention_ms``, no records are deleted because of their age.
+    Retention is enforced at each roll of a segment and by `Log.enforce_retention`.
     """
 
     segment_bytes: int | None = None
@@ -31,7 +32,7 @@ class LogConfig:
     file_delete_delay_ms: int | None = None
 
     def settings(self) -> list[tuple[str, str]]:
-        """The settings that are given, under Kafka's names."""
+        """Return the given settings with Kafka's names."""
         values = (
             (field.name.replace("_", "."), getattr(self, field.name)) for field in fields(self)
         )

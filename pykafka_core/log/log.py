@@ -1,4 +1,4 @@
-"""One partition's log, opened without a broker."""
+"""The log of one partition, without a broker."""
 
 from collections.abc import Iterable, Iterator
 from os import PathLike, fspath
@@ -22,7 +22,9 @@ _MEMORY_BYTES_MAX = 256 << 20
 
 
 class Appended(NamedTuple):
-    """What an append did; ``duplicate`` says that the same batches of idempotent producers were there already."""
+    """The result of an append. ``duplicate``: the log already had the same batches of idempotent
+    producers, and nothing was appended.
+    """
 
     first_offset: int
     last_offset: int
@@ -31,7 +33,10 @@ class Appended(NamedTuple):
 
 
 class LogStatistics(NamedTuple):
-    """A log at one moment. Below ``synced_offset`` everything is on disk, as far as the disk tells the truth."""
+    """The state of a log at one moment.
+
+    ``synced_offset`` is exclusive: all records below it were synced to the disk.
+    """
 
     log_start_offset: int
     log_end_offset: int
@@ -41,16 +46,17 @@ class LogStatistics(NamedTuple):
 
 
 class Log:
-    """One partition's log; open it with `Log.open`. May be used from any thread.
+    """The log of one partition; open it with `Log.open`. Thread-safe.
 
     Attributes:
-        path: Its directory; of a log in memory its name.
+        path: Its directory; for a log in memory, its name.
         damaged_at: The offset of damage: valid batches follow a damaged one, or synced records
-            are gone. The log refuses writes until it is repaired. Readers raise `DamagedLogError`
-            there, or stop there with ``on_damage="stop"``. ``None`` for a whole log.
-        truncated_bytes: What recovery has cut off as a torn tail.
-        warnings: What else recovery found, as a broker logs it: missing offsets, files that were rebuilt or are no
-            part of the log.
+            are missing. The log refuses writes until it is repaired. Readers raise
+            `DamagedLogError` there, or stop there with ``on_damage="stop"``. ``None`` without
+            damage.
+        truncated_bytes: Bytes of a torn batch that recovery removed from the end.
+        warnings: Other findings of the recovery, as a broker logs them: missing offsets, rebuilt
+            files, and files that do not belong to the log.
     """
 
     def __init__(
@@ -82,26 +88,29 @@ class Log:
         clock: int | None = None,
         on_damage: Literal["raise", "stop"] = "raise",
     ) -> Self:
-        """Open the log in a directory; it is made if needed, the partition's files with the first append.
+        """Open the log in a directory. The directory is created if needed, the files of the
+        partition with the first append.
 
-        If the parent directory has a meta.properties its lock is taken, else one inside ``path``.
+        The lock is that of the parent directory if that has a meta.properties, else one in
+        ``path``.
 
         Args:
-            durability: ``fsync`` (each append is on disk when it returns), ``interval`` (on disk at the latest 100 ms
-                later, by a thread that the first append starts) or ``os``; ``config`` overrides it. ``memory`` makes
-                an empty log that no file holds and `close` forgets: ``path`` is only its name.
-            read_only: Take no lock and change nothing; what needs recovery is recovered in memory.
-            memory_max: Bytes that a log in memory may hold; beyond, an append is a StorageError.
-            clock: Milliseconds since 1970 at which time stands still; ``None`` is the machine's clock.
+            durability: ``fsync`` (each append is on disk when it returns), ``interval`` (on disk at
+                most 100 ms later, by a thread that the first append starts) or ``os``; ``config``
+                overrides it. ``memory`` creates an empty log without files, whose records are lost
+                with `close`; ``path`` is only its name.
+            read_only: Take no lock and change nothing; recovery happens in memory.
+            memory_max: Maximum bytes of a log in memory; an append beyond it raises StorageError.
+            clock: A fixed time in milliseconds since 1970; ``None`` for the system clock.
             on_damage: Readers of a damaged log ``raise`` a `DamagedLogError` where they cannot
                 continue, or ``stop`` there as at the end of a log.
 
         Raises:
-            StorageLockedError: A broker or another library has it.
-            StorageError: It cannot be read or made; read-only, the directory does not exist; or it is a data directory
-                and not a partition's.
-            ValueError: An unknown durability or ``on_damage``, a setting out of range, or a log in
-                memory for reading only.
+            StorageLockedError: A broker or another `Log` has it open.
+            StorageError: It cannot be read or created; with ``read_only``, the directory does not
+                exist; or it is a data directory, not the directory of a partition.
+            ValueError: Unknown ``durability`` or ``on_damage``, a setting out of range, or a
+                read-only log in memory.
         """
         if on_damage not in ("raise", "stop"):
             raise ValueError(f"on_damage is raise or stop, not {on_damage!r}")
@@ -115,18 +124,21 @@ class Log:
         return cls(core, place, damage, truncated_bytes, warnings, on_damage)
 
     def append(self, records: "ReadableBuffer | Iterable[_core.RecordInput]") -> Appended:
-        """Append records as one batch, or ready batches, at the log end: all of them or none.
+        """Append records as one batch, or encoded batches, at the log end: all of them or none.
 
-        Records are ``(key, value[, headers[, timestamp]])`` or objects with these attributes; those without a timestamp
-        get the clock's. Ready batches are any object that holds their bytes, such as what `read` returns: they get
-        new offsets and together fit one segment.
+        Records are ``(key, value[, headers[, timestamp]])`` or objects with these attributes; the
+        default timestamp is the present time. Encoded batches are any object with their bytes, such
+        as the result of `read`: they get new offsets, and must fit into one segment together.
 
         Raises:
-            CorruptMessageError, InvalidRecordError, InvalidTimestampError, MessageTooLargeError: Nothing was appended.
-            DuplicateSequenceNumberError: Some of several batches were appended before; nothing was appended.
-            RecordListTooLargeError: More than a segment holds.
-            StorageError: Read-only, damaged, out of space, or the disk failed.
-            TypeError: Something that is no record, such as text where bytes belong; says what to pass.
+            CorruptMessageError, InvalidRecordError, InvalidTimestampError, MessageTooLargeError:
+                The records are invalid; nothing was appended.
+            DuplicateSequenceNumberError: Some of several batches were appended before; nothing was
+                appended.
+            RecordListTooLargeError: The batches do not fit into one segment.
+            StorageError: The log is read-only or damaged, the disk is full, or it has failed.
+            TypeError: An invalid record, for example with text instead of bytes; the message says
+                what to pass.
         """
         batches = _ready(records)
         if batches is None:
@@ -135,13 +147,14 @@ class Log:
         return Appended(*self._core.append(batches))
 
     def read(self, offset: int, bytes_max: int = _CHUNK_BYTES) -> bytes:
-        """Return whole batches that hold ``offset`` and what follows it; empty at the log end.
+        """Return whole batches from the one with ``offset`` on; empty at the log end.
 
-        The first may begin before ``offset``, and comes whole even if larger than ``bytes_max``.
+        The first batch may start before ``offset``, and is returned even if it is larger than
+        ``bytes_max``.
 
         Raises:
-            OffsetOutOfRangeError: Before the log start or behind the log end.
-            DamagedLogError: ``offset`` is where a damaged log ends.
+            OffsetOutOfRangeError: Before the log start or after the log end.
+            DamagedLogError: The log is damaged at ``offset``.
             ValueError: A negative ``bytes_max``.
         """
         if bytes_max < 0:
@@ -152,12 +165,12 @@ class Log:
         return data
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
-        """Iterate the records with ``start`` <= offset < ``end``, by default all there are now.
+        """Yield the records with ``start`` <= offset < ``end``, by default all present records.
 
         Raises:
-            OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
-            DamagedLogError: After the last record before the damage, or at once if the beginning
-                is gone.
+            OffsetOutOfRangeError: ``start`` is before the log start or after the log end.
+            DamagedLogError: After the last record before the damage; at once if the first part of
+                the log is missing, unless ``start`` is after the damage.
         """
         offset, upto = self._core.range(start, end)
         damage = self._core.damage()
@@ -182,19 +195,22 @@ class Log:
     def to_arrow(
         self, start: int | None = None, end: int | None = None, *, views: bool = False
     ) -> "_core.ArrowBatches":
-        """The records with ``start`` <= offset < ``end`` as one Arrow table, in batches of about 1 MiB of log.
+        """Return the records with ``start`` <= offset < ``end`` as one Arrow table, in batches of
+        about 1 MiB of the log.
 
-        ``pyarrow.table``, ``polars.DataFrame`` and others take it through the PyCapsule interface; its schema is the
-        same without records. Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 for none), ``key`` and
-        ``value`` binary, ``headers`` list<struct<key: string, value: binary>>. CRCs are checked.
+        ``pyarrow.table``, ``polars.DataFrame`` and others accept it through the PyCapsule
+        interface; its schema is the same without records. Columns: ``offset`` int64, ``timestamp``
+        timestamp[ms, UTC] (-1 if absent), ``key`` and ``value`` binary, ``headers``
+        list<struct<key: string, value: binary>>. CRCs are checked.
 
         Args:
-            views: Make keys and values ``binary_view``, which point into the mapped segment where that is sealed and
-                not compressed: one record batch per sealed segment, whose CRCs are not checked. It stays readable
-                after truncation, retention and `close`. A log opened for reading only is read, not mapped.
+            views: Return keys and values as ``binary_view``. They point into the mapped segment if
+                that is sealed and not compressed: then there is one record batch per sealed
+                segment, and its CRCs are not checked. The table stays readable after truncation,
+                retention and `close`. A read-only log is read, not mapped.
 
         Raises:
-            OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
+            OffsetOutOfRangeError: ``start`` is before the log start or after the log end.
             CorruptMessageError: A batch fails its CRC.
             DamagedLogError: The log is damaged within the range.
         """
@@ -203,9 +219,8 @@ class Log:
         return rows
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record, by offset, that is not older.
-
-        ``None`` without one.
+        """Return offset and timestamp of the first record, by offset, that is not older than
+        ``timestamp``; ``None`` if there is none.
 
         Raises:
             DamagedLogError: There is none before the damage.
@@ -217,16 +232,17 @@ class Log:
 
     @property
     def log_start_offset(self) -> int:
-        """First offset that can be read."""
+        """The first offset that can be read."""
         return self._core.offsets()[0]
 
     @property
     def log_end_offset(self) -> int:
-        """Offset of the next record (exclusive end)."""
+        """The offset of the next record (exclusive end)."""
         return self._core.offsets()[1]
 
     def truncate_to(self, offset: int) -> None:
-        """Remove all records from ``offset`` on, and the whole batch that holds it.
+        """Remove all records from ``offset`` on, and all other records of the batch that contains
+        it.
 
         Raises:
             OffsetOutOfRangeError: Below 0 or after the log end; nothing was changed.
@@ -234,7 +250,8 @@ class Log:
         self._core.truncate_to(offset)
 
     def delete_before(self, offset: int) -> int:
-        """Move the log start up to ``offset``, drop segments below it, and return it.
+        """Move the log start up to ``offset``, delete the segments below it, and return the log
+        start.
 
         Raises:
             OffsetOutOfRangeError: Below 0 or after the log end; nothing was changed.
@@ -242,32 +259,33 @@ class Log:
         return self._core.delete_before(offset)
 
     def enforce_retention(self) -> int:
-        """Drop the segments past ``retention_ms`` and ``retention_bytes``; returns the log start offset.
+        """Delete the segments beyond ``retention_ms`` and ``retention_bytes``; return the log start
+        offset.
 
-        Every roll of a segment and `delete_before` do it too. A log that is seldom written needs this call, since a
-        library has no thread that looks at the time.
+        Each roll of a segment and `delete_before` also do this. A log that is rarely written needs
+        this call, because the library has no thread that checks the time.
         """
         return self._core.enforce_retention()
 
     def roll(self) -> None:
-        """Seal the active segment and begin a new one, unless it is empty; then `enforce_retention`."""
+        """Seal the active segment, unless it is empty, and start a new one; enforce retention."""
         self._core.roll()
 
     def flush(self) -> None:
-        """Make everything appended so far durable. An error is final for this log."""
+        """Make all appended records durable. An error is permanent for this object."""
         self._core.flush()
 
     def statistics(self) -> LogStatistics:
-        """A snapshot of offsets and sizes."""
+        """Return a snapshot of offsets and sizes."""
         return LogStatistics(*self._core.offsets(), *self._core.size())
 
     def _check_damage(self, start: int | None, end: int | None) -> None:
-        """Raise if the damage lies in a range of offsets, by default in the whole log."""
+        """Raise an error if there is damage in a range of offsets, by default in the whole log."""
         found = self._core.damage() if self._raises else None
         if found is None:
             return
         offset, damage = found
-        # A start after the damage can be read only if the beginning alone is gone.
+        # Records after the damage can only be read if just the first part of the log is missing.
         is_reached = end is None or end > offset
         is_behind = start is not None and start > offset
         if is_reached and not is_behind:
@@ -277,7 +295,7 @@ class Log:
             )
 
     def __repr__(self) -> str:
-        """Its path and offsets."""
+        """Return path and offsets."""
         if self._closed:
             return f"<Log {self.path} closed>"
         start, end, _ = self._core.offsets()
@@ -285,7 +303,7 @@ class Log:
         return f"<Log {self.path} offsets {start} to {end}{damage}>"
 
     def close(self) -> None:
-        """Store and sync everything and give the lock up; closing again does nothing."""
+        """Write and sync everything, and release the lock. Idempotent."""
         self._core.close()
         self._closed = True
 
@@ -302,7 +320,7 @@ class Log:
 
 
 def _check_place(path: Path, *, read_only: bool) -> None:
-    """Refuse a directory that would become an empty log though something else was meant."""
+    """Refuse a directory in which an empty log would be created by mistake."""
     if (path / "meta.properties").exists():
         raise StorageError(f"{path} is a data directory: name a partition's directory in it")
     if read_only and not path.is_dir():
@@ -310,7 +328,7 @@ def _check_place(path: Path, *, read_only: bool) -> None:
 
 
 def _ready(records: object) -> bytes | None:
-    """The bytes that an object holds; ``None`` for what does not hold bytes."""
+    """Return the bytes of an object; ``None`` if it is not a buffer of bytes."""
     if isinstance(records, bytes):
         return records
     try:

@@ -1,12 +1,12 @@
 """Kafka's messages: bytes to objects and back, for every API and stored record of Kafka 4.4.
 
-One class per message, without a version: the version is an argument wherever bytes are read or
-written, as in Kafka itself. A field that a version lacks reads as its default; writing more than
-the default into such a version raises, unless Kafka marks the field as ignorable. Bytes behind the
-end of a message are ignored. Strings that are not UTF-8 come with replacement characters.
+One class per message, for all versions: the version is an argument of each function that reads or
+writes bytes, as in Kafka. A field that a version does not have is read as its default; writing
+another value in such a version raises an error, unless Kafka marks the field as ignorable. Bytes
+after the end of a message are ignored. Invalid UTF-8 in strings is read as replacement characters.
 
-Sans I/O and without state. `ProtocolError` (a `ValueError`) is raised for bad bytes and for values
-that a message cannot carry, `TypeError` for values of the wrong type.
+Sans I/O and stateless. `ProtocolError` (a `ValueError`) is raised for invalid bytes and for values
+that a message cannot contain, `TypeError` for values of a wrong type.
 """
 
 from collections.abc import Generator
@@ -39,13 +39,13 @@ encode_request = encode_message
 encode_response = encode_message
 
 FIELDS_MAX = 4096
-"""Fields and list elements read or written between two yields: less than a millisecond's work."""
+"""Fields and list elements that are read or written between two yields, in under a millisecond."""
 
 
 def decode_request_in_parts(
     api_key: int, version: int, body: bytes
 ) -> Generator[None, None, Message]:
-    """As `decode_request`, yielding where other work may be done."""
+    """Decode a request like `decode_request`; yields so that other work can run."""
     decoder = RequestDecoder(api_key, version, body)
     while (message := decoder.read(FIELDS_MAX)) is None:
         yield

@@ -1,7 +1,8 @@
-"""Keys and values of the coordinators' records, as `__consumer_offsets` and its like hold them.
+"""Keys and values of the coordinators' records in `__consumer_offsets`, `__transaction_state` and
+`__share_group_state`.
 
-A key begins with two bytes that name the kind of record, a value with two bytes that hold its
-version; the message follows. (The kinds of one topic say nothing about those of another.)
+A key starts with two bytes for the kind of the record, a value with two bytes for its version; the
+message follows. Each topic has its own numbers for the kinds.
 """
 
 import struct
@@ -36,20 +37,20 @@ GROUP_KEYS: tuple[str, ...] = (
     "StreamsGroupCurrentMemberAssignmentKey",
     "StreamsGroupTopologyKey",
 )
-"""Kinds of record in `__consumer_offsets`, by number; Kafka 4.2 has no ninth."""
+"""Kinds of records in `__consumer_offsets`, by number; Kafka 4.2 does not have number 9."""
 
 TRANSACTION_KEYS: tuple[str, ...] = ("TransactionLogKey",)
-"""Kinds of record in `__transaction_state`."""
+"""Kinds of records in `__transaction_state`."""
 
 SHARE_KEYS: tuple[str, ...] = ("ShareSnapshotKey", "ShareUpdateKey")
-"""Kinds of record in `__share_group_state`."""
+"""Kinds of records in `__share_group_state`."""
 
 
 def decode_record_key(kinds: tuple[str, ...], key: bytes) -> Message:
-    """Read a key of a topic with those kinds of record.
+    """Decode a key of a topic with these kinds of records.
 
     Raises:
-        ProtocolError: The kind is unknown, or the bytes are no key of it.
+        ProtocolError: The kind is unknown, or the bytes are not a key of this kind.
     """
     kind = _leading_number(key)
     if not 0 <= kind < len(kinds) or not kinds[kind]:
@@ -58,21 +59,25 @@ def decode_record_key(kinds: tuple[str, ...], key: bytes) -> Message:
 
 
 def encode_record_key(kinds: tuple[str, ...], key: Message) -> bytes:
-    """Write a key; `ValueError` if it is none of those kinds."""
+    """Encode a key.
+
+    Raises:
+        ValueError: The message is not of one of these kinds.
+    """
     return kinds.index(type(key).__name__).to_bytes(2, "big") + encode_message(key, 0)
 
 
 def decode_record_value(name: str, value: bytes) -> Message:
-    """Read a value by the name of its message, as in ``OffsetCommitValue``.
+    """Decode a value; ``name`` is the name of its message, such as ``OffsetCommitValue``.
 
     Raises:
-        ProtocolError: The version is unknown, or the bytes are no such value.
+        ProtocolError: The version is unknown, or the bytes are not such a value.
     """
     return decode_message(name, _leading_number(value), value[2:])
 
 
 def encode_record_value(value: Message, version: int) -> bytes:
-    """Write a value in that version."""
+    """Encode a value in a version."""
     return version.to_bytes(2, "big") + encode_message(value, version)
 
 

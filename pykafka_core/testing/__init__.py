@@ -1,8 +1,8 @@
-"""The pytest plugin: a real broker in the test process, a fresh topic for each test, and clusters that may break.
+"""The pytest plugin: a real broker in the test process, a new topic for each test, and clusters
+whose nodes a test can stop.
 
-Installed with the package and found by pytest through its entry point; nothing but pytest is
-imported until a test asks
-for a fixture. Under pytest-xdist every worker has a broker of its own, on a port of its own.
+pytest finds the plugin through the entry point of the package. Only pytest is imported until a test
+uses a fixture. Under pytest-xdist each worker has its own broker on its own port.
 
     def test_orders_arrive(kafka_bootstrap_servers, kafka_topic):
         producer = Producer({"bootstrap.servers": kafka_bootstrap_servers})

@@ -18,7 +18,7 @@ class Undelivered:
         self._errors: list[str] = []
 
     def note(self, error: KafkaError | None, record: Message) -> None:
-        """Take a delivery report."""
+        """Handle a delivery report."""
         if error is not None:
             self.add(f"{record.topic()}-{record.partition()}", record.key(), error)
 
@@ -35,20 +35,20 @@ class Undelivered:
 class CheckedProducer(Producer):  # type: ignore[misc]
     """A producer whose `finish` returns the records that were not delivered.
 
-    `produce_batch` raises no exception for a record that it refuses, and calls no ``on_delivery``:
-    it adds ``_error`` to the dictionary.
+    For a rejected record, `produce_batch` neither raises an exception nor calls ``on_delivery``: it
+    adds ``_error`` to the record's dictionary.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._undelivered = Undelivered()
         self._refused: dict[int, tuple[str, dict[str, Any]]] = {}
-        """Topic and record, by the identity of the dictionary."""
+        """Rejected records with their topics, by the identity of the record's dictionary."""
         super().__init__({**config, "on_delivery": self._undelivered.note})
 
     def produce_batch(
         self, topic: str, messages: list[dict[str, Any]], *args: Any, **kwargs: Any
     ) -> int:
-        """Remember the records that are refused, until a later call accepts them."""
+        """Keep the rejected records until a later call accepts them."""
         for record in messages:
             record.pop("_error", None)
         accepted: int = super().produce_batch(topic, messages, *args, **kwargs)
@@ -59,7 +59,9 @@ class CheckedProducer(Producer):  # type: ignore[misc]
         return accepted
 
     def finish(self, timeout: float) -> Undelivered:
-        """Flush, unless the test closed the producer, which flushes too."""
+        """Flush, unless the test has closed the producer, which also flushes; return the records
+        that were not delivered.
+        """
         with suppress(RuntimeError):
             self._flush(timeout)
         for topic, record in self._refused.values():
@@ -67,7 +69,7 @@ class CheckedProducer(Producer):  # type: ignore[misc]
         return self._undelivered
 
     def _flush(self, timeout: float) -> None:
-        """Count the records left after the timeout; the reports of the purge name them."""
+        """Count the records that are left after the timeout; a purge causes their reports."""
         left = self.flush(timeout)
         if left:
             count = self._undelivered.count + left

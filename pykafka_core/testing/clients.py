@@ -1,7 +1,8 @@
-"""Fixtures that are confluent-kafka's clients of the session's broker.
+"""Fixtures for confluent-kafka's clients of the session's broker.
 
-They import it when first used. What a test made by them is closed after it; when it fails, pytest shows what the
-broker knew of its topics and groups, and what its clients complained of.
+They import confluent-kafka when first used. Clients and topics of a test are closed or deleted
+after it. If the test fails, pytest shows the state of its topics and groups on the broker, and the
+last errors of its clients.
 """
 
 import time
@@ -47,7 +48,7 @@ class KafkaClients:
         self.errors: deque[str] = deque(maxlen=_ERRORS_MAX)
 
     def config(self, client: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what every client is made with, then what the test wants otherwise."""
+        """Return the settings of all clients, overridden by those that the test gives."""
 
         def note(error: object) -> None:
             self.errors.append(f"{client}: {error}")
@@ -55,12 +56,12 @@ class KafkaClients:
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "error_cb": note,
-            "log_level": 2,  # errors are in the report of a test that fails
+            "log_level": 2,  # errors are in the report of a failed test
             **given,
         }
 
     def report(self) -> str:
-        """Return what the broker knows now."""
+        """Return the present state of the broker, and the errors of the clients, as text."""
         from .report import report
 
         return report(self.bootstrap_servers, self.errors)
@@ -71,7 +72,7 @@ REPORTING = pytest.StashKey[KafkaClients]()
 
 @pytest.fixture
 def kafka_clients(kafka_bootstrap_servers: str, request: pytest.FixtureRequest) -> KafkaClients:
-    """What the clients of this test share; the other fixtures make them."""
+    """The common state of this test's clients; the other fixtures create the clients."""
     try:
         import confluent_kafka  # noqa: F401
     except ModuleNotFoundError:
@@ -86,9 +87,9 @@ def kafka_clients(kafka_bootstrap_servers: str, request: pytest.FixtureRequest) 
 
 @pytest.fixture
 def kafka_producer(kafka_clients: KafkaClients) -> Iterator["Producer"]:
-    """A producer, flushed after the test, which fails if a record was not delivered by then.
+    """A producer. It is flushed after the test, which fails if a record is not delivered by then.
 
-    Records with their own ``on_delivery`` are left to the test.
+    Records with their own ``on_delivery`` are not checked.
     """
     from .checked_producer import CheckedProducer
 
@@ -103,12 +104,12 @@ def kafka_producer(kafka_clients: KafkaClients) -> Iterator["Producer"]:
 def kafka_consumer(
     kafka_clients: KafkaClients, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., "Consumer"]]:
-    """A function that makes a consumer: ``kafka_consumer(*topics, group=None, config=None)``.
+    """A function that creates a consumer: ``kafka_consumer(*topics, group=None, config=None)``.
 
-    It subscribes to the topics, in a fresh group unless one is named, and begins at the first record where the group
-    has committed nothing. A member of a classic group sends a heartbeat every 50 ms, so it takes
-    part in a rebalance at once; ``heartbeat.interval.ms`` in ``config`` overrides that. After the
-    test all are closed at the same time, in other threads.
+    The consumer subscribes to the topics, in a new group unless one is given, and starts at the
+    first record if the group has no committed offset. A member of a classic group sends a heartbeat
+    every 50 ms, so it joins a rebalance at once; ``heartbeat.interval.ms`` in ``config`` overrides
+    that. After the test all consumers are closed at the same time, on other threads.
     """
     from confluent_kafka import Consumer
 
@@ -129,23 +130,24 @@ def kafka_consumer(
 
 
 def consumer_config(group: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `kafka_consumer` makes a consumer with, in addition to what every client has."""
+    """Return the settings of `kafka_consumer`, without those of all clients."""
     config = {"group.id": group, "auto.offset.reset": "earliest", **given}
-    # The broker decides the heartbeats of the other protocol.
+    # With the consumer protocol, the broker determines the heartbeat interval.
     if str(config.get("group.protocol")).lower() != "consumer":
         config.setdefault("heartbeat.interval.ms", _HEARTBEAT_MS)
     return config
 
 
 def _close(consumers: Sequence["Consumer"]) -> None:
-    """Close all at once.
+    """Close all consumers at the same time.
 
-    One whose JoinGroup waits for another member sends its LeaveGroup after the response to that: if
-    the other one were closed later, the first would give up after 5 seconds.
+    A consumer whose JoinGroup waits for another member only sends its LeaveGroup after the response
+    to the JoinGroup. If the other member were closed later, the first would stop waiting after 5
+    seconds.
     """
 
     def close(consumer: "Consumer") -> None:
-        with suppress(RuntimeError):  # the test closed it
+        with suppress(RuntimeError):  # the test has already closed it
             consumer.close()
 
     if consumers:
@@ -157,9 +159,10 @@ def _close(consumers: Sequence["Consumer"]) -> None:
 def kafka_topic_factory(
     kafka_broker: "Broker", request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., str]]:
-    """A function that makes a topic and returns its name: ``kafka_topic_factory(partitions=1, config=None)``.
+    """A function that creates a topic and returns its name: ``kafka_topic_factory(partitions=1,
+    config=None)``.
 
-    All are deleted after the test.
+    All topics are deleted after the test.
     """
     made: list[str] = []
 
@@ -179,9 +182,9 @@ def kafka_topic_factory(
 def kafka_read_all(kafka_clients: KafkaClients) -> Callable[..., list[Record]]:
     """A function that reads a topic: ``kafka_read_all(topic, count=None, timeout=30)``.
 
-    It returns the records that there are when it is called, each partition in its order; with ``count`` it waits until
-    there are so many. It joins no group and changes nothing. If the time is over the test fails, with what the broker
-    knew.
+    It returns the records that exist at the time of the call, sorted by partition and offset; with
+    ``count`` it waits for that many records. It joins no group and changes nothing. After the
+    timeout the test fails, with a report of the broker's state.
     """
 
     def read(topic: str, *, count: int | None = None, timeout: float = FLUSH_S) -> list[Record]:
@@ -197,10 +200,10 @@ def kafka_read_all(kafka_clients: KafkaClients) -> Callable[..., list[Record]]:
 
 
 def _read(servers: str, topic: str, count: int | None, timeout: float) -> list[Record]:
-    """Read a topic from its beginning to its end, or the first ``count`` records that arrive.
+    """Read a topic from its start to its end, or the first ``count`` records that arrive.
 
     Raises:
-        CliError: It cannot be read, or not within ``timeout`` seconds.
+        CliError: The topic cannot be read, or not within ``timeout`` seconds.
     """
     from pykafka_core.cli.client.wire import cluster
     from pykafka_core.cli.consume.reader import Reader, Start
@@ -233,7 +236,7 @@ def _record(partition: int, one: "CoreRecord") -> Record:
 def pytest_runtest_makereport(
     item: pytest.Item, call: "pytest.CallInfo[None]"
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add what the broker knew to the report of a test that failed, while its clients are still open."""
+    """Add the broker's state to the report of a failed test, while its clients are still open."""
     outcome = yield
     clients = item.stash.get(REPORTING, None)
     if outcome.failed and call.when == "call" and clients is not None:

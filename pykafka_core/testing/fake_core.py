@@ -1,9 +1,9 @@
-"""A core for seeded simulation: virtual clock, logs in memory, events when the test says so.
+"""A core for seeded simulation, with a virtual clock, logs in memory, and events from the test.
 
-It stands for ``_core`` in tests of state machines and handlers: one thread, no sockets, no waiting.
-`FakeCore.wait` moves the clock to its deadline when nothing has happened. Time, the order in which
-appends complete and their failures are the test's. A conformance suite holds it and the real core
-to the same answers. This module is also the namespace of its image classes (`CoreTypes`).
+It replaces ``_core`` in tests of state machines and handlers, without threads, sockets and waiting.
+Without events, `FakeCore.wait` moves the clock to its deadline. The test controls the time, the
+order in which appends complete, and their failures. A conformance suite checks that the real core
+behaves the same. This module is also the namespace of its image classes (`CoreTypes`).
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ INVALID_REQUEST = 42
 INVALID_PRODUCER_EPOCH = 47
 TRANSACTION_COORDINATOR_FENCED = 52
 RAISES_EPOCH_VERSION_MIN = 2
-"""The transaction version from which on a marker brings a new epoch."""
+"""The first transaction version in which a marker raises the producer epoch."""
 TRANSACTIONAL, CONTROL = 1 << 4, 1 << 5
 NO_PRODUCER = (-1, -1)
 HIGH_WATERMARK = -1
@@ -51,7 +51,7 @@ Peer = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEndpoint:
-    """One broker's address for one listener."""
+    """The address of a broker for one listener."""
 
     node_id: int
     listener: str
@@ -65,7 +65,7 @@ class BrokerEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionImage:
-    """One partition."""
+    """A partition of the metadata image."""
 
     index: int
     leader: int
@@ -80,7 +80,7 @@ class PartitionImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicImage:
-    """One topic with its partitions."""
+    """A topic with its partitions."""
 
     name: str
     topic_id: bytes
@@ -94,7 +94,7 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageDelta:
-    """One committed metadata step."""
+    """A committed step of the metadata."""
 
     metadata_offset: int
     piece: int = 0
@@ -119,7 +119,7 @@ def request(
     connection: int = 1,
     received_ns: int = 0,
 ) -> Request:
-    """Return the request of a client that says nothing of itself."""
+    """Return a request of an anonymous client on this host."""
     return Request(
         id=id,
         connection=connection,
@@ -137,7 +137,7 @@ def request(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOffsets:
-    """One snapshot; all but the first are exclusive."""
+    """The offsets of a log at one moment; all except ``log_start_offset`` are exclusive."""
 
     log_start_offset: int
     high_watermark: int
@@ -148,7 +148,7 @@ class LogOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerState:
-    """A producer as a log remembers it."""
+    """The state of a producer in a log."""
 
     producer_id: int
     producer_epoch: int = 0
@@ -162,18 +162,18 @@ class ProducerState:
 class _Log:
     leader_epoch: int
     is_hidden: bool = False
-    """Of the metadata: the quorum decides its epochs and what is committed."""
+    """Whether it is the metadata log, whose epochs and high watermark the quorum determines."""
     start: int = 0
     end: int = 0
     high_watermark: int = 0
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)
-    """(base offset, next offset, bytes)."""
+    """Base offset, next offset and bytes of each batch."""
     producers: dict[int, ProducerState] = field(default_factory=dict)
-    """Of transactions, by producer id."""
+    """Producers with transactions, by producer id."""
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to the oldest open transaction, below the high watermark."""
+        """The start of the oldest open transaction, or the high watermark if that is lower."""
         starts = (state.current_txn_start_offset for state in self.producers.values())
         return min([self.high_watermark, *(start for start in starts if start >= 0)])
 
@@ -192,12 +192,12 @@ class _Append:
     next_offset: int
     base_offset: int
     marker: tuple[_MarkerRound, int] | None = None
-    """Of a marker: with whom it is told, and its place there."""
+    """For a marker: the call that it belongs to, and its index in that call; else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Awaited:
-    """A question of `FakeCore.when_committed`."""
+    """A pending call of `FakeCore.when_committed`."""
 
     token: int
     partition: PartitionId
@@ -218,14 +218,14 @@ class Sent:
 
 
 class FakeCore:
-    """One node's data plane, scripted.
+    """The data plane of one node, controlled by the test.
 
     Args:
-        logs: Share it between two fakes to let the second find what the first wrote.
+        logs: Logs of an earlier core, to simulate a restart.
         hold_appends: Appends wait for `complete_append`; otherwise they complete at once.
 
     Attributes:
-        peers: The nodes that can be reached. What is sent to them stays in `sent` until the test calls `reply`.
+        peers: The reachable nodes. Requests to them stay in `sent` until the test calls `reply`.
     """
 
     def __init__(
@@ -243,10 +243,10 @@ class FakeCore:
         self.replies: dict[int, bytes] = {}
         self.closed_connections: dict[int, str] = {}
         self.cuts: list[tuple[bool, set[tuple[str, int]] | None]] = []
-        """What `cut_off` was called with."""
+        """The arguments of each call of `cut_off`."""
         self.producers: dict[PartitionId, list[ProducerState]] = {}
         self.verdicts: dict[int, list[int]] = {}
-        """What was answered to `VerifyTransaction`, by token."""
+        """The results for `VerifyTransaction` events, by token."""
         self.peers: set[Peer] = set()
         self.sent: dict[int, Sent] = {}
         self.on_idle: Callable[[], None] | None = None
@@ -257,14 +257,14 @@ class FakeCore:
         self._awaited: list[_Awaited] = []
         self._ports = 40000
 
-    # The test's side.
+    # Methods for the test.
 
     def push(self, event: "Event") -> None:
-        """Let something happen."""
+        """Queue an event."""
         self._events.append(event)
 
     def complete_append(self, error_code: int = 0) -> None:
-        """End the oldest held append: it is durable, or failed and is gone from the log."""
+        """Complete the oldest held append; with an error code, its records are removed."""
         append = self._held.popleft()
         log = self.logs[append.partition]
         if error_code:
@@ -280,14 +280,14 @@ class FakeCore:
         self._tell_awaited()
 
     def reply(self, token: int, body: bytes) -> None:
-        """Let the other node answer."""
+        """Complete a request to another node with a response."""
         del self.sent[token]
         self.push(Replied(token, 0, body, None, ""))
 
-    # The control plane's side; `_core.pyi` says what each call promises.
+    # Methods for the control plane; `_core.pyi` documents them.
 
     def wait(self, deadline_ns: int, events_max: int = 256) -> "list[Event]":
-        """Events so far; without any the clock moves to the deadline."""
+        """Return the queued events; without events, move the clock to the deadline."""
         if not self._events and self.on_idle is not None:
             self.on_idle()
         if not self._events:
@@ -297,20 +297,20 @@ class FakeCore:
         return [self._events.popleft() for _ in range(count)]
 
     def wake(self) -> None:
-        """Nothing: `wait` never blocks."""
+        """Do nothing: `wait` never blocks."""
 
     def now_ns(self) -> int:
-        """The virtual clock."""
+        """Return the time of the virtual monotonic clock."""
         return self.clock_ns
 
     def horizon_ns(self) -> int:
-        """When the oldest event that waits was received, else now."""
+        """Return the arrival time of the oldest queued request, else the present time."""
         asked = (Request, VerifyTransaction)
         received = (event.received_ns for event in self._events if isinstance(event, asked))
         return min(received, default=self.clock_ns)
 
     def time_ms(self) -> int:
-        """The virtual wall clock."""
+        """Return the time of the virtual wall clock."""
         return self.clock_ms
 
     def listen(
@@ -321,30 +321,30 @@ class FakeCore:
         *,
         audience: Literal["clients", "nodes", "both"] = "clients",
     ) -> int:
-        """A port that nothing listens at."""
+        """Return the port of the address, or an invented one; nothing is bound."""
         self._ports += 1
         asked = int(address.rpartition(":")[2])
         return asked or self._ports
 
     def serve(self) -> None:
-        """Note it."""
+        """Record that the core serves."""
         self.serving = True
 
     def abandon(self) -> None:
-        """End as `stop` does: it has neither files nor sockets."""
+        """Stop like `stop`, because there are no files and no sockets."""
         self.stop(0)
 
     def cut_off(self, *, accepted: bool, peers: "Sequence[tuple[str, int]] | None") -> None:
-        """Note what is cut off."""
+        """Record the connections that are cut off."""
         self.cuts.append((accepted, None if peers is None else set(peers)))
 
     def stop(self, grace_ms: int) -> None:
-        """End what waits for other nodes, and note it."""
+        """Fail the requests to other nodes, and record the stop."""
         self._end_sent(list(self.sent))
         self.stopped = True
 
     def check(self, delta: ImageDelta) -> list[str]:
-        """Topics whose name another one has, and what the test says."""
+        """Return the topics with the name of another topic, and the problems from `on_check`."""
         taken = [topic.name for topic in delta.topics if self._is_taken(topic, delta)]
         return [*taken, *self.on_check(delta)]
 
@@ -355,7 +355,7 @@ class FakeCore:
         )
 
     def apply(self, delta: ImageDelta) -> None:
-        """Make the step, unless it was made."""
+        """Apply the step, unless it was already applied."""
         if self.applied and _place(delta) <= _place(self.applied[-1]):
             return
         self.applied.append(delta)
@@ -382,11 +382,11 @@ class FakeCore:
         (self.topics if is_seen else self.unfinished)[topic.topic_id] = made
 
     def respond(self, replies: "Sequence[tuple[int, bytes | EncodedMessage]]") -> None:
-        """Keep them for the test."""
+        """Store the responses for the test."""
         self.replies.update((request, bytes(body)) for request, body in replies)
 
     def close_connection(self, connection: int, reason: str) -> None:
-        """Keep the reason for the test."""
+        """Store the reason for the test."""
         self.closed_connections[connection] = reason
 
     def append(
@@ -399,7 +399,7 @@ class FakeCore:
         *,
         control: int | None = None,
     ) -> None:
-        """Into the log at once; committed now or when the test says so."""
+        """Append at once; the append completes now, or in `complete_append`."""
         log = self.logs.get(partition)
         if log is not None and log.is_hidden:
             log.leader_epoch = max(log.leader_epoch, leader_epoch)
@@ -431,7 +431,7 @@ class FakeCore:
     def append_fetched(
         self, token: int, partition: PartitionId, leader_epoch: int, batches: bytes
     ) -> None:
-        """Those of one leader, at the log end."""
+        """Append the batches up to ``leader_epoch`` at the log end."""
         log = self.logs.get(partition)
         error = _not_the_quorums(log)
         if log is None or error:
@@ -449,7 +449,7 @@ class FakeCore:
             self.complete_append()
 
     def truncate(self, token: int, partition: PartitionId, offset: int) -> None:
-        """Whole batches go."""
+        """Remove the batches that end after ``offset``."""
         log = self.logs.get(partition)
         error = _not_the_quorums(log)
         if log is None or error:
@@ -461,7 +461,7 @@ class FakeCore:
         self.push(Maintained(token, 0, log.end))
 
     def restart_log(self, token: int, partition: PartitionId, offset: int) -> None:
-        """Nothing is left."""
+        """Remove all batches; the log continues at ``offset``."""
         log = self.logs.get(partition)
         error = _not_the_quorums(log)
         if log is None or error:
@@ -472,13 +472,13 @@ class FakeCore:
         self.push(Maintained(token, 0, offset))
 
     def commit(self, partition: PartitionId, high_watermark: int) -> None:
-        """As far as the log reaches."""
+        """Raise the high watermark of the metadata log, at most to the log end."""
         log = self.logs.get(partition)
         if log is not None and log.is_hidden:
             log.high_watermark = max(log.high_watermark, min(high_watermark, log.end))
 
     def write_markers(self, token: int, markers: Sequence[Marker]) -> None:
-        """Into the logs at once; committed now or when the test says so."""
+        """Append the markers at once; they are committed now, or in `complete_append`."""
         settling = _MarkerRound(token, [0] * len(markers), len(markers))
         if not markers:
             self.push(MarkersWritten(token, []))
@@ -509,7 +509,7 @@ class FakeCore:
     def when_committed(
         self, token: int, partition: PartitionId, leader_epoch: int, offset: int
     ) -> None:
-        """All is committed but what is held: this node is the only replica."""
+        """Complete when no held append is below ``offset``: this node is the only replica."""
         self._awaited.append(_Awaited(token, partition, leader_epoch, offset))
         self._tell_awaited()
 
@@ -529,7 +529,7 @@ class FakeCore:
         return (append for append in self._held if append.partition == partition)
 
     def verified(self, token: int, error_codes: Sequence[int]) -> None:
-        """Keep it for the test, whatever the token."""
+        """Store the result for the test; the token is not checked."""
         self.verdicts[token] = list(error_codes)
 
     def read(
@@ -539,7 +539,9 @@ class FakeCore:
         bytes_max: int,
         upto: Literal["log_end", "high_watermark"],
     ) -> bytes:
-        """Whole batches that hold ``offset`` and follow, the first even if it is larger."""
+        """Return whole batches from the one with ``offset`` on; the first one even if it is larger
+        than ``bytes_max``.
+        """
         log = self.logs[partition]
         end = log.end if upto == "log_end" else log.high_watermark
         return _whole_batches(log, offset, bytes_max, end)[0]
@@ -553,7 +555,7 @@ class FakeCore:
         body: "bytes | EncodedMessage",
         timeout_ms: int,
     ) -> None:
-        """To a node that can be reached, or it fails at once."""
+        """Send a request to a node in `peers`; to any other node it fails at once."""
         if self.stopped:
             self.push(_unanswered(token, BROKER_NOT_AVAILABLE, "closed"))
         elif peer in self.peers:
@@ -562,14 +564,14 @@ class FakeCore:
             self.push(_unanswered(token, LISTENER_NOT_FOUND, "refused"))
 
     def watch(self, token: int, peer: Peer, timeout_ms: int) -> None:
-        """As `send`, of what is never answered."""
+        """Send a request that never gets a response."""
         self.send(token, peer, -1, -1, b"", timeout_ms)
 
     def registered(self, broker_epoch: int) -> None:
-        """Nothing: there is no marker of a clean stop."""
+        """Do nothing: there is no marker of a clean stop."""
 
     def disconnect(self, peer: Peer) -> None:
-        """End what was sent there."""
+        """Fail the requests to this node."""
         self._end_sent([token for token, sent in self.sent.items() if sent.peer == peer])
 
     def _end_sent(self, tokens: Sequence[int]) -> None:
@@ -578,7 +580,7 @@ class FakeCore:
             self.push(_unanswered(token, BROKER_NOT_AVAILABLE, "closed"))
 
     def read_records(self, token: int, partition: PartitionId, offset: int, bytes_max: int) -> None:
-        """As `read` up to the log end, from the log start on if that is later."""
+        """Read like `read` up to the log end; from the log start if ``offset`` is before it."""
         log = self.logs.get(partition)
         if log is None:
             self.push(RecordsRead(token, UNKNOWN_TOPIC_ID, b"", -1, -1, -1))
@@ -588,7 +590,7 @@ class FakeCore:
         self.push(RecordsRead(token, 0, data, begin, next_offset, log.end))
 
     def offsets(self, partition: PartitionId) -> LogOffsets:
-        """Of a log that exists."""
+        """Return the offsets of a log, which must exist."""
         log = self.logs[partition]
         return LogOffsets(
             log_start_offset=log.start,
@@ -599,7 +601,7 @@ class FakeCore:
         )
 
     def delete_before(self, token: int, partition: PartitionId, offset: int) -> None:
-        """Move the log start."""
+        """Advance the log start."""
         log = self.logs.get(partition)
         if log is None:
             self.push(Maintained(token, UNKNOWN_TOPIC_ID, -1))
@@ -612,12 +614,12 @@ class FakeCore:
         self.push(Maintained(token, 0, log.start))
 
     def enforce_retention(self, token: int) -> None:
-        """Count it."""
+        """Count the call."""
         self.retention_runs += 1
         self.push(Maintained(token, 0, -1))
 
     def describe_log_dirs(self, token: int, partitions: Sequence[PartitionId]) -> None:
-        """Logs that were appended to; there is no disk."""
+        """Return the sizes of logs with batches; there is no disk."""
         logs = ((partition, self.logs.get(partition)) for partition in partitions)
         sizes = [
             (*partition, sum(len(data) for _, _, data in log.batches))
@@ -627,17 +629,17 @@ class FakeCore:
         self.push(LogDirs(token, sizes, -1, -1))
 
     def probe_disk(self, token: int, *, needs_space: bool) -> None:
-        """There is no disk, so it is quick, and has space."""
+        """Complete at once with success, because there is no disk."""
         del needs_space
         self.push(Maintained(token, 0, 0))
 
     def stalled(self, wait_ns_min: int) -> Sequence[PartitionId]:
-        """There is no disk to wait for."""
+        """Return no partitions, because there is no disk."""
         del wait_ns_min
         return ()
 
     def describe_producers(self, token: int, partition: PartitionId) -> None:
-        """What the test put there, and the producers of transactions."""
+        """Return the producers from the test, and those with transactions."""
         log = self.logs.get(partition)
         if log is None:
             self.push(Producers(token, UNKNOWN_TOPIC_ID, []))
@@ -646,11 +648,11 @@ class FakeCore:
         self.push(Producers(token, 0, cast("list[CoreProducerState]", states)))
 
     def statistics(self) -> bytes:
-        """None."""
+        """Return no counters."""
         return b""
 
     def drain_log(self) -> list[tuple[int, int, str, str]]:
-        """None."""
+        """Return no log lines."""
         return []
 
 
@@ -659,7 +661,9 @@ def _unanswered(token: int, error_code: int, reason: str) -> Replied:
 
 
 def _whole_batches(log: _Log, offset: int, bytes_max: int, end: int) -> tuple[bytes, int]:
-    """The batches that hold ``offset`` and follow below ``end``, the first even if it is larger; where to go on."""
+    """Return the batches from the one with ``offset`` on, below ``end``, and the next offset; the
+    first one even if it is larger than ``bytes_max``.
+    """
     data = b""
     for _, next_offset, batch in log.batches:
         if next_offset <= offset:
@@ -671,7 +675,7 @@ def _whole_batches(log: _Log, offset: int, bytes_max: int, end: int) -> tuple[by
 
 
 def _split(batches: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-    """Each batch, after its base offset, the one behind it and its leader epoch."""
+    """Yield base offset, next offset, leader epoch and bytes of each batch."""
     while batches:
         size = 12 + int.from_bytes(batches[8:12], "big")
         data, batches = batches[:size], batches[size:]
@@ -757,7 +761,9 @@ def encode_batch(
     control: bool,
     producer: tuple[int, int] | None = None,
 ) -> bytes:
-    """One uncompressed record batch of version 2 (KIP-98), without sequence numbers; a producer's is transactional."""
+    """Return an uncompressed record batch of version 2 (KIP-98), without sequence numbers; with a
+    producer it is transactional.
+    """
     body = b"".join(_encode_record(delta, *record) for delta, record in enumerate(records))
     count = len(records)
     attributes = (CONTROL if control else 0) | (TRANSACTIONAL if producer else 0)

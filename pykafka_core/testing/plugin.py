@@ -34,7 +34,7 @@ def kafka_broker(kafka_broker_options: Mapping[str, Any]) -> Iterator["Broker"]:
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap_servers(kafka_broker: "Broker") -> str:
-    """``HOST:PORT`` of the session's broker: what clients take as ``bootstrap.servers``."""
+    """``HOST:PORT`` of the session's broker, for ``bootstrap.servers`` of clients."""
     return kafka_broker.bootstrap_servers
 
 
@@ -53,15 +53,17 @@ def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Itera
 
 @pytest.fixture(scope="session")
 def kafka_cluster_options() -> Mapping[str, Any]:
-    """Keyword arguments of `pykafka_core.Cluster`; override it in a ``conftest.py``, a test module or a class."""
+    """Keyword arguments of `pykafka_core.Cluster`; override it in a ``conftest.py``, a test module
+    or a class.
+    """
     return {}
 
 
 @pytest.fixture
 def kafka_cluster(kafka_cluster_options: Mapping[str, Any]) -> Iterator["Cluster"]:
-    """A cluster for this test alone, which may kill, pause and isolate its brokers.
+    """A cluster only for this test, which may kill, pause and isolate its brokers.
 
-    It has three, unless `kafka_cluster_options` gives another number.
+    It has three brokers, unless `kafka_cluster_options` gives another number.
     """
     from pykafka_core import Cluster
 

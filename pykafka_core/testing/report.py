@@ -1,4 +1,6 @@
-"""What a broker knew when a test failed: topics, groups with members and lag, errors of clients."""
+"""The report of a failed test: the broker's topics, groups with members and lag, and errors of
+clients.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -18,11 +20,11 @@ if TYPE_CHECKING:
 
 ANSWER_S = 5.0
 SHOWN_MAX = 20
-"""Topics, groups, members and partitions that are shown; a test has few."""
+"""Maximum number of topics, groups, members and partitions in the report; most tests have few."""
 
 
 def report(bootstrap_servers: str, errors: Iterable[str]) -> str:
-    """Return lines to read; a broker that does not answer is one of them."""
+    """Return the report as text. If the broker does not respond, the report says so."""
     lines = [f"broker {bootstrap_servers}"]
     try:
         lines.extend(_state(bootstrap_servers))

@@ -1,4 +1,4 @@
-"""A control plane on a `FakeCore`: requests in, answers out, no thread, no socket."""
+"""A control plane on a `FakeCore`: it handles requests without threads and sockets."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -24,12 +24,12 @@ _ROWS = {f"{row.name.title().replace('_', '')}Request": row for row in ROWS}
 
 
 class SimulatedBroker:
-    """One node whose time, disk and clients are the test's.
+    """One node whose time, disk and clients are controlled by the test.
 
     Args:
         config: Broker settings by Kafka name.
-        core: Its data plane; one with the logs of an earlier broker is a restart.
-        ids: Where random ids come from: they count up.
+        core: Its data plane; with the logs of an earlier broker, this is a restart.
+        ids: Source of the ids that are random in a real broker; they count up.
     """
 
     def __init__(
@@ -45,19 +45,19 @@ class SimulatedBroker:
         given = {"listeners": "PLAINTEXT://127.0.0.1:9092", **(config or {})}
         planned = plan(BrokerConfigs(given), None, lambda: next(self.ids).to_bytes(16, "big"))
         self.identity = planned.identity
-        # The core's classes are final, so the fake's cannot be theirs; the conformance suite holds
-        # them to the same answers instead.
+        # The core's classes are final, so the fake's classes cannot inherit from them; the
+        # conformance suite checks instead that both behave the same.
         core_types = cast("CoreTypes", fake_core)
         self.control = start(cast("Core", self.core), core_types, planned).control
         self.dispatcher = self.control.dispatcher
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed."""
+        """The committed image."""
         return self.control.publisher.image
 
     def send(self, request: Message, version: int | None = None) -> int:
-        """Let a request arrive; its id. The dispatcher takes it in at the next `run`."""
+        """Queue a request and return its id; the dispatcher handles it in the next `run`."""
         row = _ROWS[type(request).__name__]
         version = row.versions[1] if version is None else version
         request_id = next(self._requests)
@@ -83,12 +83,12 @@ class SimulatedBroker:
             busy = self.dispatcher.advance()
 
     def answer(self, request_id: int) -> Message | None:
-        """The decoded answer, None while there is none."""
+        """Return the decoded response; None if there is none yet."""
         body = self.core.replies.get(request_id)
         return None if body is None else decode_response(*self._sent[request_id], body)
 
     def ask(self, request: Message, version: int | None = None) -> Message:
-        """Send a request and run until it is answered."""
+        """Send a request, run, and return the response."""
         request_id = self.send(request, version)
         self.run()
         answer = self.answer(request_id)

@@ -1,8 +1,8 @@
-"""The message classes: one per message of Kafka 4.4, nested structs as its attributes.
+"""The message classes: one per message of Kafka 4.4, with nested structs as its attributes.
 
-``from pykafka_core.protocol.messages import CreateTopicsRequest`` makes that class, and no other,
-from the codec's tables; ``CreateTopicsRequest.CreatableTopic`` is a struct inside. What a type
-checker sees is in ``__init__.pyi``.
+``from pykafka_core.protocol.messages import CreateTopicsRequest`` creates only that class, from the
+codec's tables; ``CreateTopicsRequest.CreatableTopic`` is a nested struct. The types for type
+checkers are in ``__init__.pyi``.
 
 Fields have Kafka's names in snake case and Kafka's defaults; constructors take them by keyword.
 Arrays are lists, null is ``None``, uuids are 16 bytes. Messages compare by value.
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> type[Message]:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     message = build(name, __name__)
-    # Whoever else made it at the same time: there is one class a name.
+    # Another thread may have created the class at the same time: only one class per name is used.
     return globals().setdefault(name, message)
 
 

@@ -1,15 +1,15 @@
-"""Makes a message's classes from its schema."""
+"""Creates the classes of a message from its schema."""
 
 from typing import Any
 
 from pykafka_core import _core
 
 _UNSET: Any = type("_Unset", (), {"__slots__": (), "__repr__": lambda self: "..."})()
-"""The default of arguments whose value is new for each object."""
+"""The default of arguments whose default value is created for each object."""
 
 
 class Message:
-    """What all messages and their structs have in common: slots, equality by value, a repr."""
+    """Base class of all messages and their structs: slots, equality by value, and a repr."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -18,7 +18,7 @@ class Message:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
-    __hash__ = None  # type: ignore[assignment]  # they can be changed
+    __hash__ = None  # type: ignore[assignment]  # messages are mutable
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
@@ -26,7 +26,7 @@ class Message:
 
 
 def build(name: str, module: str) -> type[Message]:
-    """Make the class of a message, with those of its structs as attributes."""
+    """Create the class of a message, with the classes of its structs as attributes."""
     scope: dict[str, Any] = {"_UNSET": _UNSET}
     structs = _core.message_schema(name)
     for struct, fields in structs:
@@ -41,7 +41,7 @@ def build(name: str, module: str) -> type[Message]:
 def _build_struct(
     qualified: str, module: str, fields: list[tuple[str, str, Any]], scope: dict[str, Any]
 ) -> type[Message]:
-    """A slot class whose ``__init__`` finds the structs it needs in `scope` when it runs."""
+    """Create a class with slots; its ``__init__`` finds nested structs in `scope` when it runs."""
     namespace: dict[str, Any] = {
         "__slots__": tuple(name for name, _, _ in fields),
         "__module__": module,
