@@ -1,4 +1,6 @@
-"""A plain client of one connection: ready frames out, answers in, both timed by whoever calls."""
+"""A plain client with one connection: it sends encoded frames and receives responses; the caller
+measures the times.
+"""
 
 import socket
 import struct
@@ -17,25 +19,25 @@ from pykafka_core.protocol.messages import (
 
 PRODUCE, FETCH, METADATA, INIT_PRODUCER_ID = (0, 8), (1, 11), (3, 8), (22, 1)
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = (32, 2), (35, 1)
-"""(API key, version): the last ones whose header and body are not flexible."""
+"""API keys and versions: the last versions without flexible headers and bodies."""
 
 
 def frame(api: tuple[int, int], request: Message, *, flexible: bool = False) -> bytes:
-    """A whole request with correlation id 1 and header v1; v2, without tags, if ``flexible``."""
+    """Return a request with correlation id 1 and header v1; v2, without tags, if ``flexible``."""
     head = struct.pack(">hhih5s", *api, 1, 5, b"bench") + bytes(flexible)
     body = encode_message(request, api[1])
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
 def produce(topic: str, partition: int, records: bytes, *, acks: int = 1) -> bytes:
-    """A frame that appends one ready batch."""
+    """Return a frame that appends one encoded batch."""
     data = ProduceRequest.PartitionProduceData(index=partition, records=records)
     topics = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
     return frame(PRODUCE, ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics))
 
 
 def fetch(topic: str, partition: int, offset: int, size: int, *, max_wait_ms: int = 1000) -> bytes:
-    """A frame that reads about ``size`` bytes, or waits for the first."""
+    """Return a frame that reads about ``size`` bytes, or waits for the first record."""
     part = FetchRequest.FetchPartition(
         partition=partition, fetch_offset=offset, partition_max_bytes=size
     )
@@ -44,13 +46,13 @@ def fetch(topic: str, partition: int, offset: int, size: int, *, max_wait_ms: in
 
 
 def init_producer_id() -> bytes:
-    """A frame that Python answers, and that reaches the metadata log once in a thousand."""
+    """Return a frame that Python handles; one in a thousand writes to the metadata log."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     return frame(INIT_PRODUCER_ID, request)
 
 
 def describe_config(topic: str) -> bytes:
-    """A frame that Python answers: one setting of a topic."""
+    """Return a frame that Python handles: it requests one setting of a topic."""
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=2, resource_name=topic, configuration_keys=["retention.ms"]
     )
@@ -71,7 +73,7 @@ class Connection:
         self._socket.sendall(frame)
 
     def receive(self) -> bytes:
-        """The next answer's body.
+        """Return the body of the next response.
 
         Raises:
             ConnectionError: The broker closed the connection.
@@ -102,7 +104,7 @@ class Connection:
 
 
 def check_produced(body: bytes) -> int:
-    """The base offset; an error code is a failed assertion."""
+    """Return the base offset; an error code fails an assertion."""
     response = decode_response(*PRODUCE, body)
     assert isinstance(response, ProduceResponse)
     partition = response.responses[0].partition_responses[0]
@@ -111,7 +113,7 @@ def check_produced(body: bytes) -> int:
 
 
 def check_fetched(body: bytes) -> bytes:
-    """The record batches."""
+    """Return the record batches; an error code fails an assertion."""
     response = decode_response(*FETCH, body)
     assert isinstance(response, FetchResponse)
     partition = response.responses[0].partitions[0]

@@ -1,8 +1,9 @@
-"""Probe this broker and Apache Kafka beside the same loads: ``python -m bench.fairness --help``.
+"""Probe this broker and Apache Kafka under the same loads: ``python -m bench.fairness --help``.
 
-Both brokers run side by side; each scenario is given to both in turn, round after round, after one round that warms up.
-Medians of the rounds' p50 and p99 are printed, the maximum of all, and the ratio of the p99. A probe is made again when
-the host of a virtual machine took its cores away meanwhile.
+Both brokers run at the same time. Each scenario runs on both in turn, round after round, after one
+round of warm-up. The medians of the rounds' p50 and p99, the maximum of all rounds, and the ratio
+of the p99 are printed. A probe is repeated if the host of a virtual machine took too much CPU time
+from it.
 """
 
 import argparse
@@ -44,14 +45,15 @@ PATIENCE_S = 300
 STALL_PATIENCE_S = 60
 WIDE_TOPICS, WIDE_PARTITIONS = 9, 1000
 STOLEN_PERCENT_MAX, ATTEMPTS = 5, 10
-"""A virtual machine's host may take its cores away; then a probe says nothing of brokers and is made again."""
+"""The host of a virtual machine may take CPU time from it; such a probe does not show the behaviour
+of the brokers and is repeated."""
 
 Result = dict[str, Any]
 """One probe of one scenario on one broker in one round."""
 
 
 def of_base() -> Mapping[str, str]:
-    """Variables by which a broker imports the other package."""
+    """Return the variables with which a broker imports the other package."""
     return {"PYTHONPATH": os.environ[BASE_FOLDER], "PYTHONSAFEPATH": "1"}
 
 
@@ -64,25 +66,27 @@ class Stand(NamedTuple):
     admin: AdminClient
 
     def create(self, topic: str, partitions: int) -> None:
-        """A topic whose files go as soon as it is deleted."""
+        """Create a topic whose files are deleted together with it."""
         new = NewTopic(topic, partitions, 1, config={"file.delete.delay.ms": "0"})
         self.admin.create_topics([new], operation_timeout=60)[topic].result(60)
 
     def create_open(self, topic: str, partitions: int) -> None:
-        """A topic of which each partition has taken a record; Apache Kafka takes none at first."""
+        """Create a topic, and write a record to each partition; Apache Kafka rejects the first
+        ones.
+        """
         self.create(topic, partitions)
         with Connection(self.peer.bootstrap) as connection:
             for partition in range(partitions):
                 write_one(connection, topic, partition)
 
     def create_many(self, topics: list[str]) -> None:
-        """Topics of one partition each."""
+        """Create topics with one partition each."""
         new = [NewTopic(topic, 1, 1) for topic in topics]
         for created in self.admin.create_topics(new, operation_timeout=PATIENCE_S).values():
             created.result(PATIENCE_S)
 
     def delete(self, topic: str) -> None:
-        """Delete a topic and wait until the broker has nothing left to do."""
+        """Delete a topic, and wait until the broker is idle."""
         deleted = self.admin.delete_topics([topic], request_timeout=PATIENCE_S)
         deleted[topic].result(PATIENCE_S)
         deadline, spent = time.monotonic() + PATIENCE_S, -1.0
@@ -92,7 +96,7 @@ class Stand(NamedTuple):
 
 
 def write_one(connection: Connection, topic: str, partition: int) -> None:
-    """Write a record. Apache Kafka may take minutes to open a partition behind 9,000 others."""
+    """Write a record. Apache Kafka may take minutes to open a partition after 9,000 others."""
     one = produce(topic, partition, batch(100, 100)[0])
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -121,7 +125,7 @@ def running(name: str, folder: Path) -> Iterator[Stand]:
 
 @contextmanager
 def loaded(stand: Stand, scenario: Scenario, topic: str) -> Iterator[dict[str, int]]:
-    """Run the load in a process of its own; afterwards the dictionary says what it did."""
+    """Run the load in a separate process; the dictionary has its totals after the block."""
     done: dict[str, int] = {}
     command = [sys.executable, "-m", "bench.fairness.loads", stand.peer.bootstrap]
     process = subprocess.Popen(
@@ -142,7 +146,7 @@ def loaded(stand: Stand, scenario: Scenario, topic: str) -> Iterator[dict[str, i
 
 
 def wait_stalled(stand: Stand) -> None:
-    """Return once one of the load's writes has begun to stall; it is an error if none does."""
+    """Return once one of the load's writes stalls; raise an error if none does."""
     deadline = time.monotonic() + STALL_PATIENCE_S
     while not stand.disk.stalled():
         if time.monotonic() > deadline:
@@ -151,7 +155,7 @@ def wait_stalled(stand: Stand) -> None:
 
 
 def scheduled_ns(pid: int) -> tuple[int, int]:
-    """Time that the threads of a process ran, and that they were ready and waited for a core (Linux)."""
+    """Return how long the threads of a process ran, and how long they waited for a core (Linux)."""
     ran = waited = 0
     for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with suppress(OSError):  # a thread may have ended
@@ -161,13 +165,15 @@ def scheduled_ns(pid: int) -> tuple[int, int]:
 
 
 def stolen_seconds() -> float:
-    """What the host of a virtual machine has taken of its cores so far, a core's seconds (Linux)."""
+    """Return the CPU time that the host has taken from this virtual machine, in seconds of one core
+    (Linux).
+    """
     fields = Path("/proc/stat").read_text().splitlines()[0].split()
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_undisturbed(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
-    """`measure`, again while the host takes too much away."""
+    """Call `measure`; repeat it while the host takes too much CPU time."""
     for _ in range(ATTEMPTS):
         measured = measure(stand, scenario, seconds)
         stolen = measured[0]["stolen_percent"]
@@ -178,7 +184,7 @@ def measure_undisturbed(stand: Stand, scenario: Scenario, seconds: float) -> lis
 
 
 def measure(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
-    """The probes beside the load, on a topic of its own."""
+    """Return the results of the probes under the load, which has its own topic."""
     topic = f"load-{time.time_ns()}"
     stand.create_open(topic, scenario.connections)
     before, load = scheduled_ns(stand.peer.pid), os.getloadavg()[0]
@@ -213,7 +219,7 @@ def measure(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
 
 
 def prepare(stands: list[Stand], scenario: Scenario) -> None:
-    """Create what only this scenario and those after it need."""
+    """Create the topics that only this scenario and later ones need."""
     for stand in stands:
         if scenario.wide:
             for number in range(WIDE_TOPICS):
@@ -224,7 +230,9 @@ def prepare(stands: list[Stand], scenario: Scenario) -> None:
 
 
 def exit_seconds(name: str, folder: Path) -> float:
-    """From SIGTERM to the end of a broker with requests of 100 connections that have closed."""
+    """Return the time from SIGTERM to the end of a broker with requests of 100 closed
+    connections.
+    """
     request = alter_missing(10_000)
     peer = MAKERS[name](folder, Disk(folder / "disk"))
     host, _, port = peer.bootstrap.rpartition(":")
@@ -232,7 +240,7 @@ def exit_seconds(name: str, folder: Path) -> float:
         for _ in range(100):
             client = stack.enter_context(socket.create_connection((host, int(port))))
             client.settimeout(0.1)
-            with suppress(TimeoutError):  # what fits into its buffers
+            with suppress(TimeoutError):  # only as much as fits into the buffers is sent
                 client.sendall(request * 5)
     begun = time.monotonic()
     peer.stop()
@@ -244,14 +252,14 @@ def progress(text: str) -> None:
 
 
 def in_turn(names: list[str], number: int) -> list[str]:
-    """Who begins changes each round."""
+    """Return the brokers in the order of a round; the first one alternates."""
     return names if number % 2 else names[::-1]
 
 
 def measure_all(
     folder: Path, names: list[str], scenarios: list[Scenario], rounds: int, seconds: float
 ) -> Iterator[list[Result]]:
-    """Each scenario on each broker in turn; round 0 warms up."""
+    """Run each scenario on each broker in turn; round 0 is for warm-up."""
     with ExitStack() as stack:
         stands = {name: stack.enter_context(running(name, folder)) for name in names}
         for scenario in scenarios:
@@ -266,7 +274,7 @@ def measure_all(
 
 
 def measure_exits(folder: Path, names: list[str], rounds: int) -> list[Result]:
-    """The time to exit, in each round of new brokers."""
+    """Return the times to exit; each round starts new brokers."""
     results = []
     for number in range(1, rounds + 1):
         for name in in_turn(names, number):
@@ -277,19 +285,19 @@ def measure_exits(folder: Path, names: list[str], rounds: int) -> list[Result]:
 
 
 def show_heads(names: list[str]) -> None:
-    """What the columns are."""
+    """Print the headings of the columns."""
     heads = "".join(f"{f'{name}: p50, p99, max ms':>30}{'load kB/s':>11}" for name in names)
     print(f"{'':68}{heads}   p99 ours / last", flush=True)
 
 
 def kilobytes_per_second(row: Result) -> float:
-    """The rate of the load; 0 without one."""
+    """Return the rate of the load; 0 without a load."""
     done = row.get("load")
     return done["bytes"] / done["seconds"] / 1e3 if done else 0.0
 
 
 def show(results: list[Result]) -> None:
-    """A line for each probe of one scenario."""
+    """Print a line for each probe of one scenario."""
     names = [name for name in MAKERS if any(row["peer"] == name for row in results)]
     for probe in dict.fromkeys(row["probe"] for row in results):
         rows = [row for row in results if row["probe"] == probe]
@@ -306,7 +314,7 @@ def show(results: list[Result]) -> None:
 
 
 def main() -> None:
-    """Run, print, and keep the raw figures with the commit if asked."""
+    """Run, print, and save the raw figures with the commit if requested."""
     parser = argparse.ArgumentParser("python -m bench.fairness", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3, help="of a probe in a round")
@@ -341,7 +349,7 @@ def main() -> None:
 
 
 def keep(path: Path, results: list[Result]) -> None:
-    """Write the raw figures with the commit, also those of a run that was ended."""
+    """Write the raw figures with the commit, even if the run was interrupted."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
     raw = {"commit": commit.stdout.strip(), "command": sys.argv, "results": results}
     path.write_text(json.dumps(raw, indent=1))

@@ -1,4 +1,4 @@
-"""The disk of a broker, made slow while the broker runs by a preloaded library."""
+"""The disk of a broker, which a preloaded library slows down while the broker runs."""
 
 import mmap
 import struct
@@ -13,10 +13,11 @@ SIZE = 256
 
 
 class Disk:
-    """What a preloaded broker's writes and syncs wait for; as fast as the machine's disk at first.
+    """Delays the writes and syncs of a broker with the preloaded library; initially there is no
+    delay.
 
     Args:
-        folder: Has the library and the state that it shares with the broker; made if missing.
+        folder: Has the library and the state that it shares with the broker; created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,7 +36,7 @@ class Disk:
 
     @contextmanager
     def slow(self, ms: int, path_part: str = "") -> Iterator[None]:
-        """Each write and sync of such files takes ``ms`` longer, at most until the block ends."""
+        """Make each write and sync of such files take ``ms`` longer until the block ends."""
         self._name(path_part)
         struct.pack_into("i", self._state, 0, ms)
         try:
@@ -44,7 +45,7 @@ class Disk:
             struct.pack_into("i", self._state, 0, 0)
 
     def stall(self, path_part: str, ms: int) -> None:
-        """Have the next write to a file with such a path take ``ms`` longer, once."""
+        """Make only the next write to a file with such a path take ``ms`` longer."""
         self._name(path_part)
         struct.pack_into("i", self._state, 4, ms)
 
@@ -54,16 +55,16 @@ class Disk:
         struct.pack_into("i", self._state, 8, 1)
 
     def heal(self) -> None:
-        """End `fail`."""
+        """End the effect of `fail`."""
         struct.pack_into("i", self._state, 8, 0)
 
     def stalled(self) -> bool:
-        """Whether a write has met the last `stall`."""
+        """Return whether the last `stall` has delayed a write."""
         (pending,) = struct.unpack_from("i", self._state, 4)
         return not pending
 
     def is_waited_for(self) -> bool:
-        """Whether a write or sync takes the time of `slow`."""
+        """Return whether a write or sync is being delayed by `slow`."""
         return bool(struct.unpack_from("i", self._state, 12)[0])
 
     def _name(self, path_part: str) -> None:

@@ -1,4 +1,4 @@
-"""Bursts of one group: members join, rebalance, or subscribe to other topics, without a pause."""
+"""Loads of one group: its members join, rebalance, or subscribe to other topics without a pause."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,25 +14,27 @@ from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import ConsumerGroupHeartbeatRequest, JoinGroupRequest
 
 Load = Callable[[Connection, int, str], Iterator[int]]
-"""Takes a connection, its number and a topic; yields the bytes of each request and its answer."""
+"""Called with a connection, its number and a topic; yields the bytes of each request and its
+response."""
 
 JOIN_CODES = {MemberIdRequiredError.code, CoordinatorNotAvailableError.code}
-"""The second one once all groups together hold as much as they may."""
+"""Expected error codes; the second one once the memory limit of all groups is reached."""
 JOIN_WITH_ID, CONSUMER_GROUP_HEARTBEAT = (11, 5), (68, 0)
 MEMBERS = 8_000
 GHOSTS_OF_A_GROUP = 20
-"""The number for each connection: all connections stay below the limit of a group."""
+"""Members of one group that one connection adds; all connections together stay below the limit of a
+group."""
 PART_TOPICS, PART_MEMBERS = 2_000, 15
-"""Topics of all; members of each connection."""
+"""Number of topics of all connections, and number of members of each connection."""
 
 
 def part_topic(number: int) -> str:
-    """A topic of `unequal_parts`."""
+    """Return the name of a topic of `unequal_parts`."""
     return f"part-{number:04}"
 
 
 def never_join_again(connection: Connection, _number: int, topic: str) -> Iterator[int]:
-    """Join without a member id, again and again; no member uses its id (KIP-394)."""
+    """Join repeatedly without a member id, and never use the received ids (KIP-394)."""
     find_coordinator(connection.bootstrap_servers)
     yield 0
     for group in count():
@@ -53,7 +55,9 @@ def never_join_again(connection: Connection, _number: int, topic: str) -> Iterat
 
 
 def members_of_a_group(connection: Connection, _number: int, topic: str) -> Iterator[int]:
-    """A group of 8,000 that rebalances without a pause: all join, sync and send a heartbeat."""
+    """Run a group of 8,000 members that rebalances without a pause: all join, sync and send a
+    heartbeat.
+    """
     find_coordinator(connection.bootstrap_servers)
     with ExitStack() as stack:
         members = [Member(connection.bootstrap_servers, topic) for _ in range(MEMBERS)]
@@ -71,7 +75,7 @@ def members_of_a_group(connection: Connection, _number: int, topic: str) -> Iter
 
 
 def rejoin(members: list[Member], metadata: bytes) -> Iterator[int]:
-    """Let all members join and sync; yields the bytes of metadata and assignments."""
+    """Join and sync all members; yield the bytes of metadata and assignments."""
     for member in members:
         member.join(metadata)
     for member in members:
@@ -85,7 +89,7 @@ def rejoin(members: list[Member], metadata: bytes) -> Iterator[int]:
 
 
 def unequal_parts(connection: Connection, number: int, topic: str) -> Iterator[int]:
-    """Members of a KIP-848 group: each heartbeat subscribes to other topics."""
+    """Run members of a KIP-848 group that subscribe to other topics in each heartbeat."""
     find_coordinator(connection.bootstrap_servers)
     random = Random(number)
     beats = [_beat(topic, random) for _ in range(PART_MEMBERS)]
@@ -126,4 +130,4 @@ GROUP_LOADS: dict[str, Load] = {
     "members of a group": members_of_a_group,
     "unequal parts": unequal_parts,
 }
-"""The first thing that each yields says that it has prepared."""
+"""Each load yields once when it is prepared, and then the bytes of its requests."""

@@ -1,6 +1,6 @@
 """Clients that keep a broker busy until standard input ends: ``BOOTSTRAP LOAD COUNT TOPIC``.
 
-Each of ``COUNT`` connections has a thread. At the end one line of JSON says what was done.
+Each of ``COUNT`` connections has a thread. At the end the totals are printed as one line of JSON.
 """
 
 import gzip
@@ -41,15 +41,17 @@ from .groups import GROUP_LOADS, Load
 
 IN_FLIGHT = 5
 YIELDING = 10
-"""Niceness beyond that of brokers and probes: a load that runs elsewhere takes no core from either."""
+"""Niceness above that of brokers and probes, so that the load does not take cores from them."""
 MIB = 1 << 20
 PATIENCE_S = 3600
-"""An answer may take as long as the scenario: what is broken shows in the probes."""
+"""A response may take as long as the scenario: the probes show whether the broker is broken."""
 INIT_PRODUCER_ID, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = (22, 1), (20, 3), (44, 0)
 
 
 def without_acks(size: int) -> Load:
-    """acks=0: the socket is always full. A connection writes to a partition of its own."""
+    """Return a load with acks=0, so that sockets are always full. Each connection writes to its own
+    partition.
+    """
 
     def send(connection: Connection, number: int, topic: str) -> Iterator[int]:
         one = produce(topic, number, batch(size, min(900, size // 2))[0], acks=0)
@@ -62,7 +64,7 @@ def without_acks(size: int) -> Load:
 
 
 def idempotent(size: int) -> Load:
-    """A producer with an id and 5 requests in flight; acks=all."""
+    """Return a load of idempotent producers with 5 requests in flight and acks=all."""
 
     def send(connection: Connection, number: int, topic: str) -> Iterator[int]:
         answer = decode_response(*INIT_PRODUCER_ID, connection.ask(init_producer_id()))
@@ -81,7 +83,7 @@ def idempotent(size: int) -> Load:
 
 
 def with_sequence(records: bytes, producer_id: int, sequence: int) -> bytes:
-    """The batch as sent by a producer in its epoch 0."""
+    """Return the batch as a producer in epoch 0 sends it."""
     numbered = bytearray(records)
     struct.pack_into(">qhi", numbered, 43, producer_id, 0, sequence)
     struct.pack_into(">I", numbered, 17, crc32c(bytes(numbered[21:])))
@@ -89,7 +91,7 @@ def with_sequence(records: bytes, producer_id: int, sequence: int) -> bytes:
 
 
 def beside_a_stalled_write(connection: Connection, number: int, topic: str) -> Iterator[int]:
-    """Connection 0 writes batches to partition 0, the others fetch from it."""
+    """Write batches to partition 0 on connection 0, and fetch from it on the others."""
     one = produce(topic, 0, batch(60_000, 900)[0])
     while True:
         if number == 0:
@@ -100,7 +102,7 @@ def beside_a_stalled_write(connection: Connection, number: int, topic: str) -> I
 
 
 def inflating(connection: Connection, number: int, topic: str) -> Iterator[int]:
-    """Batches of 150 KB that are 100 MB of records."""
+    """Send batches of 150 KB with 100 MB of records."""
     one = produce(topic, number, inflatable(10_000, 10_000))
     while True:
         check_produced(connection.ask(one))
@@ -108,14 +110,18 @@ def inflating(connection: Connection, number: int, topic: str) -> Iterator[int]:
 
 
 def rewritten(connection: Connection, number: int, topic: str) -> Iterator[int]:
-    """Batches of 183 KB that are 18 million empty records: rewritten as a whole, and then too large."""
+    """Send batches of 183 KB with 18 million empty records: they are rewritten as a whole, and are
+    then too large.
+    """
     one = produce(topic, number, empty_records(18_000_000))
     while True:
         yield len(one) + len(connection.ask(one))
 
 
 def growing_session(connection: Connection, _number: int, topic: str) -> Iterator[int]:
-    """A fetch session to which each request adds 10,000 partitions, up to 120,000; then a new one."""
+    """Add 10,000 partitions to a fetch session with each request, up to 120,000; then start a new
+    one.
+    """
     while True:
         session_id = 0
         for epoch in range(12):
@@ -128,7 +134,7 @@ def growing_session(connection: Connection, _number: int, topic: str) -> Iterato
 
 
 def session_update(topic: str, session_id: int, epoch: int, partitions: int) -> FetchRequest:
-    """Partitions of a topic that does not exist are part of the session all the same."""
+    """Return a fetch that adds partitions of a missing topic, which count in the session, too."""
     wanted = FetchRequest.FetchTopic(topic=topic)
     wanted.partitions = [
         FetchRequest.FetchPartition(partition=index, partition_max_bytes=1)
@@ -140,7 +146,7 @@ def session_update(topic: str, session_id: int, epoch: int, partitions: int) -> 
 
 
 def inflatable(count: int, size: int) -> bytes:
-    """A batch of ``count`` records of ``size`` zeros, in gzip."""
+    """Return a gzip batch of ``count`` records of ``size`` zeros."""
     plain = build_batch([(None, bytes(size))] * count, timestamp_default=NOW_MS)
     body = gzip.compress(plain[61:])
     head = bytearray(plain[:61])
@@ -151,7 +157,7 @@ def inflatable(count: int, size: int) -> bytes:
 
 
 def asking(question: Callable[[str], bytes]) -> Load:
-    """One request again and again, each after the answer to the last."""
+    """Return a load that repeats one request, each time after the response."""
 
     def send(connection: Connection, _number: int, topic: str) -> Iterator[int]:
         one = question(topic)
@@ -162,22 +168,22 @@ def asking(question: Callable[[str], bytes]) -> Load:
 
 
 def all_topics(_topic: str) -> bytes:
-    """Metadata of everything."""
+    """Return a Metadata request for all topics."""
     return frame(METADATA, MetadataRequest(topics=None))
 
 
 def missing(count: int) -> list[str]:
-    """Names of topics that do not exist."""
+    """Return names of topics that do not exist."""
     return [f"missing-{number:06}" for number in range(count)]
 
 
 def delete_missing(_topic: str) -> bytes:
-    """16,000 names, 250 KB."""
+    """Return a DeleteTopics request with 16,000 names, 250 KB."""
     return frame(DELETE_TOPICS, DeleteTopicsRequest(topic_names=missing(16_000), timeout_ms=30_000))
 
 
 def describe_again(topic: str) -> bytes:
-    """The settings of one topic, 12,000 times."""
+    """Return a DescribeConfigs request for the settings of one topic, 12,000 times."""
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=2, resource_name=topic, configuration_keys=None
     )
@@ -185,13 +191,13 @@ def describe_again(topic: str) -> bytes:
 
 
 def missing_topics(_topic: str) -> bytes:
-    """Metadata of 87,500 topics, 1.4 MB."""
+    """Return a Metadata request for 87,500 topics, 1.4 MB."""
     topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in missing(87_500)]
     return frame(METADATA, MetadataRequest(topics=topics, allow_auto_topic_creation=False))
 
 
 def alter_missing(count: int) -> bytes:
-    """One setting of each of so many topics."""
+    """Return an IncrementalAlterConfigs request for one setting of each of ``count`` topics."""
     config = IncrementalAlterConfigsRequest.AlterableConfig(
         name="retention.ms", config_operation=0, value="1000"
     )
@@ -222,7 +228,7 @@ LOADS: dict[str, Load] = {
 
 
 def main(bootstrap: str, load: str, count: str, topic: str) -> None:
-    """Print ``sending`` once all are ready, and the totals when standard input ends."""
+    """Print ``sending`` when all connections are ready, and the totals when standard input ends."""
     os.nice(YIELDING)
     requests, sizes = [0] * int(count), [0] * int(count)
     prepared = threading.Barrier(int(count) + 1)
@@ -249,7 +255,7 @@ def main(bootstrap: str, load: str, count: str, topic: str) -> None:
     sys.stdin.read()
     done = {"requests": sum(requests), "bytes": sum(sizes), "seconds": time.monotonic() - begun}
     print(json.dumps(done), flush=True)
-    # Threads may be in the middle of a request.
+    # A normal exit would wait for threads in the middle of a request.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Small requests of one client, asked on a schedule, and how long each took."""
+"""Small requests of one client, sent at intervals, and their durations."""
 
 import statistics
 import time
@@ -17,7 +17,7 @@ from pykafka_core.protocol.messages import (
 )
 
 TOPIC = "probe"
-"""Has one partition."""
+"""The topic of the probes, with one partition."""
 
 INTERVAL_S = 0.005
 API_VERSIONS, CREATE_PARTITIONS = (18, 0), (37, 1)
@@ -28,7 +28,7 @@ Probe = Callable[[str], AbstractContextManager[Ask]]
 
 @contextmanager
 def api_versions(bootstrap: str) -> Iterator[Ask]:
-    """What a network thread answers from memory."""
+    """A request that a network thread handles from memory."""
     question = frame(API_VERSIONS, ApiVersionsRequest())
     with Connection(bootstrap) as connection:
 
@@ -40,7 +40,7 @@ def api_versions(bootstrap: str) -> Iterator[Ask]:
 
 @contextmanager
 def record(bootstrap: str) -> Iterator[Ask]:
-    """One record produced with acks=1, then fetched."""
+    """A record that is produced with acks=1 and then fetched."""
     value, _ = batch(100, 100)
     produced = produce(TOPIC, 0, value)
     with Connection(bootstrap) as connection:
@@ -54,7 +54,7 @@ def record(bootstrap: str) -> Iterator[Ask]:
 
 @contextmanager
 def control(bootstrap: str) -> Iterator[Ask]:
-    """One partition more, validated only: what the controller decides."""
+    """A request to the controller: to add a partition, only validated."""
     topic = CreatePartitionsRequest.CreatePartitionsTopic(name=TOPIC, count=2, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=30_000, validate_only=True)
     question = frame(CREATE_PARTITIONS, request)
@@ -70,7 +70,7 @@ def control(bootstrap: str) -> Iterator[Ask]:
 
 @contextmanager
 def heartbeat(bootstrap: str) -> Iterator[Ask]:
-    """The heartbeat of the only member of a classic group."""
+    """A heartbeat of the only member of a classic group."""
     find_coordinator(bootstrap)
     member = Member(bootstrap, f"probe-{time.time_ns()}")
     with member.connection:
@@ -84,10 +84,11 @@ def heartbeat(bootstrap: str) -> Iterator[Ask]:
 
 
 def waits_ms(ask: Ask, seconds: float) -> list[float]:
-    """Ask every 5 ms, each time after the last answer; end early if one does not come in 30 s.
+    """Send a request every 5 ms, each after the last response; return the waits, and end early if a
+    response takes 30 s.
 
-    A late answer counts also for each of the questions that would have been asked while it was awaited; so a
-    percentile is one of time, and few long waits do not hide behind many short ones.
+    A late response also counts for each request that would have been sent in the meantime, so that
+    many short waits do not hide a few long ones in a percentile.
     """
     waits: list[float] = []
     end = time.perf_counter() + seconds
@@ -104,20 +105,20 @@ def waits_ms(ask: Ask, seconds: float) -> list[float]:
 
 @contextmanager
 def opened(bootstrap: str, probes: Mapping[str, Probe]) -> Iterator[Mapping[str, Ask]]:
-    """Connect each probe separately."""
+    """Open a connection for each probe."""
     with ExitStack() as stack:
         yield {name: stack.enter_context(probe(bootstrap)) for name, probe in probes.items()}
 
 
 def ask_all(asked: Mapping[str, Ask], seconds: float) -> dict[str, dict[str, float]]:
-    """Run each probe in a thread; p50, p99 and maximum in ms."""
+    """Run each probe in a thread; return its p50, p99 and maximum in ms."""
     with ThreadPoolExecutor(len(asked)) as pool:
         waits = {name: pool.submit(waits_ms, ask, seconds) for name, ask in asked.items()}
         return {name: figures(future.result()) for name, future in waits.items()}
 
 
 def figures(waits: list[float]) -> dict[str, float]:
-    """Median, 99th percentile and maximum."""
+    """Return median, 99th percentile and maximum."""
     return {
         "p50_ms": statistics.median(waits),
         "p99_ms": sorted(waits)[len(waits) * 99 // 100],

@@ -1,4 +1,4 @@
-"""What keeps the broker busy, and who is asked meanwhile."""
+"""The scenarios: a load that keeps the broker busy, and the probes that run at the same time."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,16 @@ CONTROL: dict[str, Probe] = {"ApiVersions": api_versions, "CreatePartitions": co
 
 
 class Scenario(NamedTuple):
-    """Probes beside a load.
+    """Probes that run during a load.
 
     Attributes:
-        load: A name of `loads.LOADS`; empty for none.
-        connections: Of the load.
-        disk_ms: What each write and sync takes longer.
-        stall_ms: What one write of the load takes longer.
-        wide: 9,000 partitions are there.
-        parts: The topics of `groups.unequal_parts` are there.
-        ours_alone: Apache Kafka's heap of 1 GiB does not hold it.
+        load: A name of `loads.LOADS`; empty without a load.
+        connections: Number of connections of the load.
+        disk_ms: Additional time of each write and sync.
+        stall_ms: Additional time of one write of the load.
+        wide: Whether the brokers have 9,000 more partitions.
+        parts: Whether the brokers have the topics of `groups.unequal_parts`.
+        ours_alone: Not run on Apache Kafka, because its heap of 1 GiB is too small.
     """
 
     name: str

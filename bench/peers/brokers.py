@@ -1,4 +1,6 @@
-"""The brokers that are compared: ours, Apache Kafka, librdkafka's mock cluster. All listen on 127.0.0.1."""
+"""The brokers that are compared: ours, Apache Kafka, and librdkafka's mock cluster. All listen on
+127.0.0.1.
+"""
 
 import compileall
 import os
@@ -25,7 +27,7 @@ START_PATIENCE_S = 200
 
 
 class Peer(Protocol):
-    """A broker in a process of its own, whose CPU time and memory can be read."""
+    """A broker in a separate process, whose CPU time and memory can be read."""
 
     name: str
     bootstrap: str
@@ -37,25 +39,29 @@ class Peer(Protocol):
 
 
 def compile_package() -> None:
-    """Compile our modules to bytecode, as pip does when it installs a wheel: a start is not to compile them."""
+    """Compile our modules to bytecode, as pip does when it installs a wheel, so that a start does
+    not include this.
+    """
     compileall.compile_dir(Path(pykafka_core.__file__).parent, quiet=1)
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far (Linux)."""
+    """Return the user and system time of a process so far (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process (Linux)."""
+    """Return the resident memory of a process (Linux)."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
 
 
 def reserve_port() -> socket.socket:
-    """A socket with a port of 127.0.0.1 that nobody is given by chance until it is closed.
+    """Return a socket that reserves a port of 127.0.0.1 until it is closed: the system gives the
+    port to no other process.
 
-    A server with SO_REUSEADDR may listen there, and again after it died, because this socket never does.
+    A server with SO_REUSEADDR can listen on the port, also after a restart, because this socket
+    never listens.
     """
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,7 +70,7 @@ def reserve_port() -> socket.socket:
 
 
 def wait_until_serving(bootstrap: str, process: subprocess.Popen[bytes]) -> None:
-    """Return once the broker answers Metadata."""
+    """Return once the broker responds to Metadata."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -85,10 +91,10 @@ class Ours:
     """`pykafka-core serve` on disk.
 
     Args:
-        folder: Where its files go.
-        durability: As of `serve`.
-        environment: Variables beside this process's own.
-        config: Settings that are not to be its defaults.
+        folder: Folder for its files.
+        durability: Option of `serve`.
+        environment: Variables in addition to those of this process.
+        config: Settings that differ from its defaults.
     """
 
     def __init__(
@@ -133,19 +139,20 @@ class Ours:
 
 AS_ITS_SCRIPTS = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC")
 QUICK_TO_START = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""For tests, in which Apache Kafka does little but start."""
+"""Options for tests in which Apache Kafka does little after its start."""
 
 
 class ApacheKafka:
-    """Apache Kafka of `java/pom.xml`, one KRaft node under its defaults.
+    """Apache Kafka of `java/pom.xml`: one KRaft node with default settings.
 
     Args:
-        folder: Where its files go.
-        config: Settings that are not to be its defaults.
-        environment: Variables beside this process's own.
-        jvm: Options of Java; as its scripts have them.
-        controller: The port of its controller, if others must know it before.
-        quorum: Cluster id and first voters, as arguments of the storage tool; one that is alone without.
+        folder: Folder for its files.
+        config: Settings that differ from its defaults.
+        environment: Variables in addition to those of this process.
+        jvm: Options of Java; by default those of Kafka's scripts.
+        controller: The port of its controller, if other nodes must know it before the start.
+        quorum: Cluster id and first voters, as arguments of the storage tool; empty for a single
+            node.
         classpath: The jars of another release; those of ``java/pom.xml`` if empty.
     """
 
@@ -189,7 +196,7 @@ class ApacheKafka:
         self.start()
 
     def start(self) -> None:
-        """Start, also again after `halt`; return when it serves."""
+        """Start, or start again after `halt`; return when it serves."""
         begun = time.monotonic()
         # It logs to stdout. In a test, pytest captures our stderr and shows it when the test fails.
         self._process = subprocess.Popen(self._command, stdout=STDERR, env=self._environment)
@@ -199,7 +206,9 @@ class ApacheKafka:
 
     @staticmethod
     def classpath() -> str:
-        """The jars of Apache Kafka, for a JVM that the caller starts; fetched by the first call."""
+        """Return the jars of Apache Kafka, for a JVM that the caller starts; the first call fetches
+        them.
+        """
         charge("jvm")
         listed = HERE / "java" / "target" / "classpath"
         listed.parent.mkdir(exist_ok=True)
@@ -221,7 +230,7 @@ class ApacheKafka:
         return listed.read_text().strip()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the process with SIGKILL."""
         self._process.kill()
         self._process.wait()
 

@@ -1,4 +1,6 @@
-"""``groups``: list, describe and delete consumer groups, show their members and lag, reset their offsets."""
+"""``groups``: list, describe and delete consumer groups, show their members and lag, and reset
+their offsets.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -153,7 +155,8 @@ def reset_offsets(
 ) -> None:
     """Commit other offsets for a group that has no members.
 
-    What would be committed is shown first. Offsets that a partition does not have become its first or its end.
+    What would be committed is shown first. Offsets that a partition does not have become its first
+    or its end.
     """
     from .groups_reset import ResetOptions
     from .groups_reset import reset_offsets as run

@@ -78,8 +78,8 @@ def status(bootstrap: str | None, *, as_json: bool, watch: bool) -> None:
     """Show the cluster once, or until Ctrl-C.
 
     Raises:
-        CliError: No broker answers; or there is a problem, which the command has shown before. With ``watch``
-            the command continues in both cases.
+        CliError: No broker answers; or there is a problem, which the command has shown before. With
+            ``watch`` the command continues in both cases.
     """
     if watch:
         _watch(bootstrap, as_json=as_json)

@@ -1,4 +1,4 @@
-"""The checks of a port at which a broker is to listen."""
+"""The checks of a port for a broker's listener."""
 
 import errno
 import os

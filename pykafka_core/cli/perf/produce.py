@@ -89,7 +89,7 @@ def _send(
         while True:
             try:
                 client.produce(options.topic, values[number % _PAYLOADS], on_delivery=on_delivery)
-            except BufferError:  # the queue is full: some deliveries make room
+            except BufferError:  # the queue is full: some deliveries free space
                 client.poll(0.05)
                 show()
             else:
