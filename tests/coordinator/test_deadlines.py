@@ -1,4 +1,4 @@
-"""Deadlines against a plain dictionary of them."""
+"""`Deadlines`, compared with a plain dictionary."""
 
 from collections.abc import Hashable
 
@@ -17,7 +17,7 @@ histories = st.lists(st.one_of(sets, sets, cancels, takes), max_size=60)
 
 
 def apply(deadlines: Deadlines, model: dict[Hashable, int], kind: str, key: str, at: int) -> None:
-    """Do the same to both."""
+    """Make the same change to both."""
     if kind == "set":
         deadlines.set(key, at)
         model[key] = at

@@ -1,4 +1,4 @@
-"""The partition of a key is the one that Java's clients and brokers compute."""
+"""The partition of a key is the one that Kafka's Java code computes."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from pykafka_core.coordinator.partitions import coordinator_partition
 
 CLUSTER = Path(__file__).parents[1] / "formats/golden/clean/expected/cluster.json"
 MANY = 2**31 - 1
-"""So many partitions that the remainder is the hash itself, for all but one."""
+"""With this many partitions the remainder is the hash itself, except for one hash."""
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ MANY = 2**31 - 1
         ("\uffff", 0xFFFF),
         ("😀", 31 * 0xD83D + 0xDE00),
         ("a😀", 31 * 31 * 97 + 31 * 0xD83D + 0xDE00),
-        ("\ud83d", 0xD83D),  # half a character
+        ("\ud83d", 0xD83D),  # half of a surrogate pair
     ],
 )
 def test_hash_equals_that_of_java(key: str, number: int) -> None:
@@ -42,12 +42,13 @@ def test_negative_hash_counts_without_its_sign() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 7, 50, MANY])
 def test_smallest_hash_has_no_absolute_value_and_counts_as_0(count: int) -> None:
-    # Its hashCode() is Integer.MIN_VALUE. 2 ** 31 would be another partition of all but the first count.
+    # Its hashCode() is Integer.MIN_VALUE. 2 ** 31 would lead to another partition for all counts
+    # except the first one.
     assert coordinator_partition("polygenelubricants", count) == 0
 
 
 def units(key: str) -> list[int]:
-    """UTF-16 code units, one character at a time."""
+    """Return UTF-16 code units, encoded one character at a time."""
     found: list[int] = []
     for number in map(ord, key):
         above = number - 0x10000

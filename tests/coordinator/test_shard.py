@@ -1,4 +1,4 @@
-"""A turn's records fit into one batch: all of an operation's, or none."""
+"""The records of a turn fit into one batch: all records of an operation are added, or none."""
 
 import pytest
 

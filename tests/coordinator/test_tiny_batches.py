@@ -1,4 +1,6 @@
-"""Records above an internal topic's ``max.message.bytes`` are answered as by Apache Kafka 4.2.1."""
+"""Requests whose records exceed an internal topic's ``max.message.bytes`` get the same responses as
+from Apache Kafka 4.2.1.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,6 @@
-"""Static members that are waited for: a rebalance timeout of 0 or less must not keep the shard at one instant."""
+"""Rebalances that wait for static members: with a rebalance timeout of 0 or less, deadlines must
+not run endlessly without time passing.
+"""
 
 from functools import partial
 
@@ -26,7 +28,7 @@ def join(instance_id: str | None, rebalance_timeout_ms: int) -> partial[None]:
 
 
 def turns_at_once(world: World) -> int:
-    """How many deadlines run until none is due any more, while no time passes."""
+    """Return the number of deadlines that run until none is due, without time passing."""
     turns, now_ns = 0, world.now_ms * MS
     while world.state.deadlines.next_ns() <= now_ns and turns < TURNS_MAX:
         key = next(world.state.deadlines.take_due(now_ns))

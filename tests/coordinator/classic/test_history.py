@@ -1,4 +1,4 @@
-"""What a group remembers of itself, and what it says when somebody asks why it waits."""
+"""The history of a group, and the explanation why it waits."""
 
 from collections.abc import Iterable
 
@@ -87,7 +87,7 @@ def test_member_that_did_not_rejoin_in_time_is_recorded_as_removed() -> None:
     world = World()
     (old,) = world.stable("A")
     world.submit(join(client_id="B", session_timeout_ms=REBALANCE_MS * 3))
-    for _ in range(REBALANCE_MS // 5_000):  # it heartbeats, but does not join
+    for _ in range(REBALANCE_MS // 5_000):  # it sends heartbeats, but does not join
         world.pass_ms(5_000)
         if old in world.group.members:
             world.submit(beat(old, 1))
@@ -157,7 +157,7 @@ def test_view_names_the_setting_for_a_consumer_that_did_not_poll() -> None:
 
 @pytest.mark.parametrize("protocols", [CHANGED, RANGE])
 def test_fenced_member_is_recorded(protocols: Protocols) -> None:
-    """Also when the generation goes on with who took its place."""
+    """The event is recorded even if the generation continues with the successor."""
     world = World()
     (old,) = world.stable("A", instance="one")
     world.submit(join(instance="one", protocols=protocols))

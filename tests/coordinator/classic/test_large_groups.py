@@ -1,6 +1,7 @@
-"""What all members of a group wait for is one turn: it takes a few calls for each of them.
+"""A step that all members of a group wait for is one turn, with a few calls for each of them.
 
-5,000 members were 78 ms, of which others' heartbeats waited for each. Counted in calls: no busy machine changes them.
+For 5,000 members it took 78 ms, for which the heartbeats of other groups had to wait. The tests
+count calls, because these do not depend on the load of the machine.
 """
 
 import pytest
@@ -16,7 +17,9 @@ ROOM = 10**9
 
 
 class LargeWorld(World):
-    """Runs operations without looking for what a refusal may have changed, which would take longer than they do."""
+    """Runs operations without a check that a refusal changes nothing: the check would take longer
+    than the operations.
+    """
 
     def __init__(self) -> None:
         super().__init__(SETTINGS._replace(max_size=COUNT), ROOM)
@@ -28,14 +31,14 @@ class LargeWorld(World):
         return waiter
 
     def calls_of(self, operation: Operation) -> float:
-        """For each member."""
+        """Return the number of calls per member."""
         with counting_calls() as calls:
             self.submit(operation)
         return calls.count / COUNT
 
 
 def all_but_one_joined() -> tuple[LargeWorld, str]:
-    """The first member is waited for."""
+    """Return a rebalance that only waits for the first member, and the id of that member."""
     world = LargeWorld()
     for number in range(COUNT):
         world.submit(join(client_id=f"c{number}", api_version=3, protocols=TWO))
@@ -44,7 +47,7 @@ def all_but_one_joined() -> tuple[LargeWorld, str]:
 
 @pytest.fixture
 def begun() -> LargeWorld:
-    """A generation that waits for its leader's assignment, as all others do."""
+    """A generation in which all other members have synced and wait for the leader's assignment."""
     world, first = all_but_one_joined()
     world.submit(join(first, protocols=TWO))
     leader_id, generation_id = world.group.leader_id, world.group.generation_id

@@ -1,7 +1,7 @@
-"""What the members of all groups hold is counted exactly, and has a bound.
+"""The memory of the members of all groups is counted exactly, and is limited.
 
-Metadata of 1 MiB a member, from clients that go away at once, stayed until the session
-timeouts: 150 groups held 600 MB.
+Members with 1 MiB of metadata, whose clients disconnected at once, remained until their session
+timeouts: 150 groups used 600 MB.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ LARGE = (("range", bytes(50_000)),)
 
 
 def of_members(state: GroupState) -> int:
-    """Counted by looking at everything that a client sent."""
+    """Return the memory of the members, computed from all values that clients sent."""
     groups = state.groups.values()
     pending = sum(1024 + getsizeof(one) for group in groups for one in group.pending_members)
     return pending + sum(
@@ -48,7 +48,7 @@ def of_members(state: GroupState) -> int:
 
 
 def full_world() -> tuple[World, str]:
-    """A member of a stable group, and room for no other one."""
+    """Return a stable group with one member, without memory for another one."""
     world = World()
     (member_id,) = world.stable("a", protocols=LARGE)
     world.state.member_memory.bytes_max = world.state.member_memory.held
@@ -86,7 +86,7 @@ def test_dropped_shard_releases_its_memory() -> None:
 
 
 def test_wide_characters_count_with_their_size() -> None:
-    """One of them makes Python keep four bytes for each character of its text."""
+    """With one wide character, Python uses four bytes for each character of the text."""
     plain, wide = World(), World()
     plain.stable("a" * 32_001)
     wide.stable("a" * 32_000 + "\N{GRINNING FACE}")
@@ -95,7 +95,7 @@ def test_wide_characters_count_with_their_size() -> None:
 
 
 def test_member_ids_that_were_never_used_are_counted() -> None:
-    """They stay until the session timeouts of those who asked: 6,000 of them held 195 MB."""
+    """They remain until the session timeouts of their clients: 6,000 of them used 195 MB."""
     world = World()
     memory = world.state.member_memory
     memory.bytes_max = 1_000_000

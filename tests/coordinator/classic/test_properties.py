@@ -1,4 +1,4 @@
-"""Random lives of a group: whatever happens, a few things always hold."""
+"""Random histories of a group: its invariants hold after each step."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +36,7 @@ steps = st.lists(
 
 
 class Life(World):
-    """A group, and every member id that was ever given out."""
+    """A group, and every member id that was ever assigned."""
 
     def __init__(self, delay_ms: int, size_max: int) -> None:
         super().__init__(SETTINGS._replace(initial_rebalance_delay_ms=delay_ms, max_size=size_max))
@@ -90,7 +90,7 @@ class Life(World):
         return group.generation_id if group else 0
 
     def check(self) -> None:
-        """What holds between any two steps."""
+        """Check the invariants between two steps."""
         for group in self.state.groups.values():
             members = group.members
             assert (group.state is ClassicGroupState.EMPTY) <= (not members)
@@ -138,7 +138,9 @@ def test_stored_group_is_the_last_stable_or_empty_one(
 
 
 def _stored(group: ClassicGroup) -> object:
-    """What outlives a restart: all but time in the state, who waits, and protocols that were not selected."""
+    """Return the stored part of a group: without the time in its state, pending requests, and
+    protocols that were not selected.
+    """
     members = {
         one.member_id: (
             one.group_instance_id,

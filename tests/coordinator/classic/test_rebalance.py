@@ -1,4 +1,4 @@
-"""How generations come about: who leads, which protocol, who is waited for and for how long."""
+"""Rebalances: the choice of leader and protocol, and the wait for members."""
 
 from functools import partial
 
@@ -227,7 +227,7 @@ def test_heartbeats_keep_one_deadline_each() -> None:
     assert len(world.state.deadlines) == before
 
 
-# Member ids that are given first.
+# Member ids that clients receive before they join (KIP-394).
 
 
 def test_member_joins_with_the_issued_id() -> None:

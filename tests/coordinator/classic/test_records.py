@@ -1,4 +1,4 @@
-"""Groups as they are stored: what Kafka wrote is read, and written again byte for byte."""
+"""Stored groups: records of Kafka are read, and written again byte for byte."""
 
 import base64
 import json

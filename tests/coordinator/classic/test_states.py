@@ -1,4 +1,4 @@
-"""The table of a classic group: every state and every event, what is answered, and what comes next."""
+"""The table of a classic group: the response and the next state for each state and event."""
 
 from collections.abc import Callable
 from functools import partial
@@ -67,7 +67,7 @@ class Scene(World):
 
     @property
     def protocols(self) -> Protocols:
-        """The follower's, as it last said them."""
+        """The protocols of the follower's last join."""
         return CHANGED if self.group.state is PREPARING else RANGE
 
     @property
@@ -75,7 +75,7 @@ class Scene(World):
         return self.group.generation_id
 
     def keep_alive(self, duration_ms: int) -> None:
-        """Both send heartbeats while time passes."""
+        """Let time pass while both send heartbeats."""
         for _ in range(0, duration_ms, SESSION_MS // 2):
             self.pass_ms(SESSION_MS // 2)
             for member_id in (self.leader, self.follower):
@@ -157,7 +157,7 @@ EVENTS: dict[str, Event] = {
 }
 
 COLUMNS = (EMPTY, PREPARING, COMPLETING, STABLE)
-# What is answered, and which state follows; a column for each state before.
+# The response and the next state; one column for each previous state.
 TABLE: dict[str, tuple[tuple[object, ClassicGroupState], ...]] = {
     "join: new, version 3": ((0, COMPLETING), (WAITS, PREPARING), (WAITS, PREPARING), (WAITS, PREPARING)),
     "join: new, version 4": ((79, EMPTY), (79, PREPARING), (79, COMPLETING), (79, STABLE)),
@@ -185,9 +185,9 @@ TABLE: dict[str, tuple[tuple[object, ClassicGroupState], ...]] = {
     "commit: old generation": ((25, EMPTY), (22, PREPARING), (22, COMPLETING), (22, STABLE)),
     "commit: no member": ((0, EMPTY), (25, PREPARING), (25, COMPLETING), (25, STABLE)),
     "commit: a stranger": ((25, EMPTY), (25, PREPARING), (25, COMPLETING), (25, STABLE)),
-    # The leader is gone, and the follower that waits for it has a generation of its own.
+    # The leader is removed; the follower that waits for it gets a generation without it.
     "silence": ((None, EMPTY), (None, COMPLETING), (None, EMPTY), (None, EMPTY)),
-    # Who does not join, or does not sync, is removed though it sends heartbeats.
+    # A member that does not join, or does not sync, is removed although it sends heartbeats.
     "heartbeats alone": ((None, EMPTY), (None, COMPLETING), (None, EMPTY), (None, STABLE)),
     "delete": ((0, DEAD), (68, PREPARING), (68, COMPLETING), (68, STABLE)),
     "describe": tuple((state.value, state) for state in COLUMNS),

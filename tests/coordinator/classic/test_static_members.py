@@ -1,4 +1,6 @@
-"""Static members (KIP-345): who comes back with its instance id takes its place, and its old member id is fenced."""
+"""Static members (KIP-345): a client that rejoins with its instance id replaces the member, and the
+old member id is fenced.
+"""
 
 import pytest
 
@@ -19,7 +21,7 @@ from tests.coordinator.classic.world import (
 
 
 def static_group() -> tuple[World, str, str]:
-    """A stable group of a leader with instance id "a" and a follower with "b"."""
+    """Return a stable group of a leader with instance id "a" and a follower with "b"."""
     world = World()
     leader = joined_as(world.ask(join(instance="a"))).member_id
     waiter = world.submit(join(instance="b"))

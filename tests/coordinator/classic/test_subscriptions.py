@@ -1,7 +1,7 @@
-"""What members subscribe to is read when somebody asks, in little time, and nothing of it is kept.
+"""The subscriptions of members are read on request, in little time, and are not kept.
 
-1 MiB of metadata became 16 MiB of names that stayed; 5,000 members of 100 topics were one turn of 219 ms; and what
-members had said stayed after they had left.
+1 MiB of metadata became 16 MiB of names that were kept; for 5,000 members with 100 topics one turn
+took 219 ms; and subscriptions were kept after the members had left.
 """
 
 from struct import pack

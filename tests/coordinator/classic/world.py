@@ -1,4 +1,6 @@
-"""A group coordinator's state without a broker: requests in, answers and records out, time as the test says."""
+"""The state of a group coordinator without a broker: the test sends requests, gets responses and
+records, and controls the time.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,7 +28,7 @@ from pykafka_core.protocol.messages import (
 
 
 class NoTopics:
-    """A `TopicsView` of a cluster without topics: classic groups do not look at it."""
+    """A `TopicsView` of a cluster without topics: classic groups do not use it."""
 
     version: object = None
     offset = 0
@@ -58,7 +60,7 @@ SETTINGS = GroupSettings(
 
 
 class World:
-    """One shard's classic groups, with what they answered and stored."""
+    """The classic groups of one shard, with their responses and records."""
 
     def __init__(self, settings: GroupSettings = SETTINGS, bytes_max: int = BYTES_MAX) -> None:
         numbers = count(1)
@@ -70,7 +72,7 @@ class World:
         self._waiters = count(1)
 
     def submit(self, operation: Operation) -> int:
-        """Run an operation; its waiter. A refusal changes nothing."""
+        """Run an operation and return its waiter; checks that a refusal changes nothing."""
         waiter, turn = next(self._waiters), self._turn()
         before = dump(self.state)
         try:
@@ -84,7 +86,7 @@ class World:
         return waiter
 
     def ask(self, operation: Operation) -> object:
-        """Its answer, or None while it waits."""
+        """Run an operation; return its response, or None if it waits."""
         return self.answers.get(self.submit(operation))
 
     def pass_ms(self, duration_ms: int) -> None:
@@ -101,7 +103,7 @@ class World:
         self.now_ms = end_ms
 
     def reload(self) -> "World":
-        """A world that knows only what was stored."""
+        """Return a world that was loaded from the stored records."""
         other = World(self.state.settings)
         other.now_ms = self.now_ms
         for key, value in self.records:
@@ -113,12 +115,12 @@ class World:
 
     @property
     def group(self) -> ClassicGroup:
-        """The group that all operations below are about."""
+        """The group of all operations below."""
         return self.state.groups["g"]
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing happens any more by itself."""
+        """Return whether there is no deadline."""
         return self.state.deadlines.next_ns() == FOREVER_NS
 
     def _turn(self) -> Turn:
@@ -131,10 +133,10 @@ class World:
             assert waiter not in self.answers, "a waiter is answered once"
             self.answers[waiter] = answer
 
-    # Groups in the states that tests begin with.
+    # Groups in the initial states of tests.
 
     def stable(self, *names: str, **how: Any) -> list[str]:
-        """Have members join, and the first of them assign; their member ids."""
+        """Join members, of which the first one assigns; return their member ids."""
         ids = self.joined(*names, **how)
         for member_id in reversed(ids):
             assignments = {one: one.encode() for one in ids}
@@ -143,7 +145,7 @@ class World:
         return ids
 
     def joined(self, *names: str, **how: Any) -> list[str]:
-        """Have members join in one generation; their member ids."""
+        """Join members in one generation; return their member ids."""
         ids: list[str] = []
         for name in names:
             waiter = self.submit(join(client_id=name, **how))
@@ -156,7 +158,7 @@ class World:
 
 
 def join(member_id: str = "", instance: str | None = None, **changes: Any) -> Operation:
-    """JoinGroup; by default of version 3, which joins at once."""
+    """Return a JoinGroup; by default of version 3, which joins at once."""
     fields: dict[str, Any] = {
         "group_id": "g",
         "member_id": member_id,
@@ -181,13 +183,13 @@ def sync(
     instance: str | None = None,
     protocol: tuple[str | None, str | None] = (None, None),
 ) -> Operation:
-    """SyncGroup."""
+    """Return a SyncGroup."""
     request = Sync("g", member_id, instance, generation_id, *protocol, assignments or {})
     return partial(sync_group, request)
 
 
 def beat(member_id: str, generation_id: int, instance: str | None = None) -> Operation:
-    """Heartbeat."""
+    """Return a Heartbeat."""
     request = HeartbeatRequest(
         group_id="g",
         member_id=member_id,
@@ -198,7 +200,7 @@ def beat(member_id: str, generation_id: int, instance: str | None = None) -> Ope
 
 
 def leave(*identities: str | tuple[str, str | None]) -> Operation:
-    """LeaveGroup of member ids, or of (member id, instance id)."""
+    """Return a LeaveGroup of member ids, or of pairs of member id and instance id."""
     pairs = [one if isinstance(one, tuple) else (one, None) for one in identities]
     leaving = [
         LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=instance)
@@ -208,7 +210,7 @@ def leave(*identities: str | tuple[str, str | None]) -> Operation:
 
 
 def code_of(answer: object) -> int:
-    """The error code of an answer, which there is."""
+    """Return the error code of a response, which must exist."""
     assert answer is not None
     if isinstance(answer, int):
         return answer
@@ -218,21 +220,21 @@ def code_of(answer: object) -> int:
 
 
 def joined_as(answer: object) -> JoinGroupResponse:
-    """The answer to a JoinGroup that succeeded."""
+    """Return the response to a successful JoinGroup."""
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code == 0
     return answer
 
 
 def assigned(answer: object) -> bytes:
-    """What came with the answer to a SyncGroup that succeeded."""
+    """Return the assignment in the response to a successful SyncGroup."""
     assert isinstance(answer, SyncGroupResponse)
     assert answer.error_code == 0
     return answer.assignment
 
 
 def dump(state: GroupState) -> object:
-    """All of the groups and their deadlines, to be compared."""
+    """Return all groups and deadlines, for comparisons."""
     return {
         name: (
             {slot: _plain(getattr(group, slot)) for slot in ClassicGroup.__slots__},

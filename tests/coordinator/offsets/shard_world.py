@@ -1,4 +1,4 @@
-"""A group coordinator's shard without a broker: what it stored can be loaded again."""
+"""The shard of a group coordinator without a broker; its records can be loaded again."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -23,15 +23,15 @@ from tests.coordinator.classic.world import BYTES_MAX, MS, SETTINGS, Operation
 Row = tuple[str, str, int]
 """Group, topic and partition."""
 Logged = tuple[int, bytes, bytes | None] | tuple[int, bool]
-"""A record with its producer id, or the marker of one."""
+"""A record with its producer id, or a producer's marker."""
 
 
 class ShardWorld:
-    """A loaded shard, and the log it came to.
+    """A loaded shard and its log.
 
     Attributes:
-        log: In the order in which it is replayed.
-        topic_id: Of every topic; None if there are no topics.
+        log: The records and markers, in order.
+        topic_id: The id of every topic; None if there are no topics.
     """
 
     def __init__(self, bytes_max: int = BYTES_MAX, topic_id: bytes | None = NO_TOPIC_ID) -> None:
@@ -43,7 +43,9 @@ class ShardWorld:
         self._take(self._loaded())
 
     def ask(self, operation: Operation) -> object:
-        """The answer at once; an error's code if it is refused, and then nothing has changed."""
+        """Run an operation; return its immediate response or its error code. Checks that a refusal
+        changes nothing.
+        """
         turn, before = self._turn(), self.rows()
         groups = set(self.shard.groups)
         try:
@@ -59,13 +61,13 @@ class ShardWorld:
         return answer
 
     def write(self, producer_id: int, row: Row, committed: Committed) -> None:
-        """Have an offset in the log that a transaction committed."""
+        """Add an offset of a transaction to the log."""
         group_id, topic, partition = row
         record = OffsetRecords(group_id, topic).of(partition, committed)
         self._replay((producer_id, *record))
 
     def end(self, producer_id: int, *, committed: bool) -> None:
-        """Have a transaction's marker in the log."""
+        """Add a transaction's marker to the log."""
         self._replay((producer_id, committed))
 
     def fetched(self, group_id: str, topics: Sequence[str] | None = None) -> Fetched:
@@ -74,7 +76,7 @@ class ShardWorld:
         return answer
 
     def rows(self) -> dict[Row, Committed]:
-        """All that counts as committed."""
+        """Return all committed offsets."""
         return {
             (group_id, topic, partition): committed
             for group_id in self.shard.groups
@@ -83,12 +85,12 @@ class ShardWorld:
         }
 
     def pending(self) -> set[Row]:
-        """Where open transactions have committed."""
+        """Return the places with offsets of open transactions."""
         pending_places = self.shard.offsets.pending_places
         return {(name, *place) for name in self.shard.groups for place in pending_places(name)}
 
     def pass_ms(self, duration_ms: int) -> None:
-        """Let time pass, and what is due happen."""
+        """Let time pass, and run the deadlines that are due."""
         self.now_ms += duration_ms
         while self.shard.next_due_ns() <= self.now_ms * MS:
             turn = self._turn()
@@ -96,7 +98,7 @@ class ShardWorld:
             self._take(turn)
 
     def reload(self, topic_id: bytes = NO_TOPIC_ID) -> "ShardWorld":
-        """A world that knows only the log. All topics have one id."""
+        """Return a world that was loaded from the log. All topics have the same id."""
         other = ShardWorld(self.bytes_max, topic_id)
         other.now_ms = self.now_ms
         for logged in self.log:
@@ -136,7 +138,7 @@ def commit(
     retention_ms: int = NO_RETENTION,
     api_version: int = 9,
 ) -> Operation:
-    """OffsetCommit; by default of nobody's."""
+    """Return an OffsetCommit; by default without a member."""
 
     def run(state: GroupState, waiter: Waiter, turn: Turn) -> None:
         stored = [
@@ -150,7 +152,7 @@ def commit(
 
 
 def delete(group_id: str, *places: tuple[str, int]) -> Operation:
-    """OffsetDelete."""
+    """Return an OffsetDelete."""
     topics: dict[str, list[int]] = {}
     for topic, partition in places:
         topics.setdefault(topic, []).append(partition)
@@ -160,12 +162,12 @@ def delete(group_id: str, *places: tuple[str, int]) -> Operation:
 def at(
     offset: int, topic: str = "t", partition: int = 0, topic_id: bytes = NO_TOPIC_ID
 ) -> NewOffset:
-    """To be committed."""
+    """Return an offset for a commit."""
     return NewOffset(topic, partition, offset, leader_epoch=3, metadata="m", topic_id=topic_id)
 
 
 def stored(offset: int, topic_id: bytes = NO_TOPIC_ID) -> Committed:
-    """As a transaction commits it."""
+    """Return an offset as a transaction commits it."""
     return Committed(
         offset, leader_epoch=3, metadata="m", commit_timestamp_ms=1_000, topic_id=topic_id
     )

@@ -13,7 +13,7 @@ COUNT, IN_A_TURN = 3_500, 1_000
 
 
 def begin(world: ShardWorld) -> Turn:
-    """Begin to delete group ``g``."""
+    """Start the deletion of group ``g``."""
     turn = world._turn()
     delete_group("g", world.shard, "deletion", turn)
     world._take(turn)
@@ -21,7 +21,7 @@ def begin(world: ShardWorld) -> Turn:
 
 
 def run(world: ShardWorld) -> list[Turn]:
-    """Run turns until the deletion is answered."""
+    """Run turns until the deletion has a response."""
     turns: list[Turn] = []
     while not turns or not turns[-1].answers:
         world.now_ms += 1

@@ -1,4 +1,4 @@
-"""Offsets of a deleted topic do not count, even before they are removed."""
+"""Offsets of a deleted topic are ignored, even before they are removed."""
 
 import pytest
 
@@ -12,7 +12,7 @@ OLD_ID, NEW_ID = b"o" * 16, b"n" * 16
 
 
 def world_with(committed_id: bytes) -> ShardWorld:
-    """Return a world in which a group has an offset in ``t``, with an id or none."""
+    """Return a world in which a group has an offset in ``t``, with or without a topic id."""
     world = ShardWorld(topic_id=OLD_ID)
     assert world.ask(commit(at(5, topic_id=committed_id))) is None
     assert world.fetched("g").offsets["t"][0].offset == 5

@@ -1,4 +1,4 @@
-"""However many offsets a group has, a turn removes a bounded number of them."""
+"""A turn removes a bounded number of offsets, however many a group has."""
 
 from collections.abc import Callable
 
@@ -37,7 +37,7 @@ def test_many_offsets_are_removed_in_many_turns(go: Callable[[ShardWorld], None]
         world._take(turn)
         removed.append(len(turn.records))
         world.now_ms += 2
-    # The last is the tombstone of the group.
+    # The last record is the tombstone of the group.
     assert max(removed) <= IN_A_TURN + 1
     assert sum(removed) == COUNT + 1
     assert world.reload().rows() == world.rows() == {}

@@ -1,4 +1,4 @@
-"""What Apache Kafka stored in __consumer_offsets comes to the groups and offsets that Kafka said it has."""
+"""Records of Apache Kafka in __consumer_offsets lead to the groups and offsets that it returned."""
 
 import json
 from base64 import b64decode
@@ -20,7 +20,7 @@ def expected(name: str) -> Any:
 
 
 def loaded(partition: int) -> GroupShard:
-    """A shard that has replayed all that Kafka wrote to a partition."""
+    """Return a shard that has replayed all records of Kafka in a partition."""
     shard = GroupShard(SETTINGS, lambda: "uuid", lambda _: bytes(16))
     for batch in expected(f"__consumer_offsets-{partition}")["batches"]:
         producer_id = batch["producer_id"]
@@ -54,7 +54,7 @@ def test_offsets_equal_those_that_kafka_listed(shards: list[GroupShard]) -> None
 
 
 def test_no_transaction_is_open(shards: list[GroupShard]) -> None:
-    # Kafka's log has one that committed and one that was aborted.
+    # Kafka's log has one committed transaction and one aborted transaction.
     assert not any(
         shard.offsets.pending_places(group_id) for shard in shards for group_id in shard.groups
     )

@@ -1,4 +1,6 @@
-"""Random commits, deletions and transactions against plain dictionaries; what was stored replays to the same."""
+"""Random commits, deletions and transactions, compared with plain dictionaries; a replay of the
+records leads to the same state.
+"""
 
 from itertools import count
 
@@ -28,13 +30,14 @@ Step = tuple[str, *tuple[object, ...]]
 
 
 class Life:
-    """A shard, and what it should hold.
+    """A shard and its expected content.
 
-    A transaction's offset counts with its marker, unless one that came later in the log counts already.
+    An offset of a transaction takes effect with its marker, unless a later offset in the log has
+    already taken effect.
 
     Attributes:
-        rows: By place: its number in the log, and the offset.
-        open: The same of each producer.
+        rows: Number in the log and offset, by place.
+        open: The same for the open transaction of each producer.
     """
 
     def __init__(self) -> None:
@@ -114,7 +117,7 @@ def test_stored_records_replay_to_the_same_offsets(history: list[Step], committe
     again = life.world.reload()
     assert again.rows() == life.world.rows()
     life.check(again)
-    # Also what is not seen before the markers is the same.
+    # The offsets that only take effect with later markers must be equal, too.
     life.world = again
     for producer_id in PRODUCERS:
         life.do_end(producer_id, committed)

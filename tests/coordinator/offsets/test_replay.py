@@ -1,4 +1,6 @@
-"""Stored keys of offsets share the work of their first bytes; each is read as if it were alone."""
+"""The common prefix of stored offset keys is decoded once; the results are those of separate
+decoding.
+"""
 
 import pytest
 from hypothesis import given

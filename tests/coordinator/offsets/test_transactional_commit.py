@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets wait for the marker, and none is taken that no marker would come for."""
+"""TxnOffsetCommit: offsets wait for the marker, and are rejected if no marker will follow."""
 
 from functools import partial
 
@@ -141,9 +141,11 @@ def test_marker_of_another_producer_rejects_no_commit() -> None:
 def test_marker_of_the_previous_transaction_rejects_no_commit(
     version: int, marker_epoch: int, expected: int | None
 ) -> None:
-    """A client of TV2 begins the next transaction when the last one is decided: its markers may still be on their way.
+    """A client of TV2 starts the next transaction when the last one is decided, maybe before the
+    markers of the last one are written.
 
-    Any marker refused the commit, with an error that ends the Java producer.
+    Before, any marker caused the commit to be rejected, with an error that is fatal for the Java
+    producer.
     """
     world = ShardWorld()
     guard = guard_of(world, asked())

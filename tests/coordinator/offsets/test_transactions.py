@@ -1,4 +1,4 @@
-"""Offsets of transactions: the later one in the log counts, whichever marker comes first."""
+"""Offsets of transactions: the later offset in the log wins, in any order of the markers."""
 
 from tests.coordinator.offsets.shard_world import Row, ShardWorld, at, commit, delete, stored
 
@@ -50,16 +50,16 @@ OLD_ID = bytes(15) + b"\2"
 
 
 def loaded_again(world: ShardWorld) -> ShardWorld:
-    """With all that has to be searched for after a load; the topic has its new id."""
+    """Return a loaded world after all searches that follow a load; the topic has its new id."""
     again = world.reload(topic_id=NEW_ID)
     again.pass_ms(10)
     return again
 
 
 def test_pending_offset_of_a_new_topic_survives_records_of_the_old_topic() -> None:
-    """The search for offsets of deleted topics took all pending ones of that name.
+    """The search for offsets of deleted topics removed all pending offsets of that topic name.
 
-    The log still had a record of the old topic, so that each load began such a search.
+    The log still had a record of the old topic, so each load started such a search.
     """
     world = ShardWorld()
     world.ask(commit(at(5, topic_id=OLD_ID)))

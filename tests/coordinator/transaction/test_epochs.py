@@ -1,4 +1,4 @@
-"""Who is fenced, and who is served again."""
+"""Producer epochs: which producers are fenced, and which may continue."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_repeated_init_is_fenced_after_a_load_as_in_kafka() -> None:
 
 
 def test_init_after_a_lost_end_response_continues_with_the_new_epoch() -> None:
-    # The client did not get the answer of EndTxn, and begins again with the epoch that it knows.
+    # The client did not get the response to EndTxn, and starts again with its last epoch.
     world = World(transaction(ONGOING))
     assert producer(world.ask(commit(7, 5))) == (7, 6)
     assert world.ask(init(7, 5)) == 51
@@ -76,7 +76,7 @@ def test_a_client_whose_id_expired_gets_a_new_producer_id() -> None:
 def test_new_producer_aborts_the_open_transaction_of_the_old_one(version: int) -> None:
     world = World(transaction(ONGOING, version=version))
     assert world.ask(init()) == 51
-    # The epoch rises for the fence, and once more for the new producer: it is never both's.
+    # The epoch rises for the fence, and again for the new producer, so they never share an epoch.
     assert world.effects == [WriteMarkers("x", 7, 6, False, frozenset({T0, U0}), TV2)]
     assert world.ask(init()) == 51
     assert len(world.effects) == 1

@@ -1,4 +1,4 @@
-"""What happens when a producer id has no epoch left."""
+"""Producer ids whose epochs are used up."""
 
 from collections.abc import Callable
 
@@ -37,7 +37,7 @@ def test_the_last_epoch_ends_with_a_new_producer_id(end: Callable[[int, int], Op
     assert producer(world.ask(end(7, LAST))) == (100, 0)
     assert world.effects[0].producer_epoch == MAX
     assert world.one().next_producer_id == 100
-    # Who promised the new id may be another node than the one that gives it.
+    # Another node may assign the new id than the one that promised it.
     world = world.reload()
     assert world.ask(end(7, LAST)) == 51
     world.write_markers()
@@ -69,7 +69,7 @@ def test_init_after_the_end_with_a_new_producer_id_gets_that_id() -> None:
 
 
 def exchanged() -> World:
-    """A producer that got a new id with the end of its last transaction."""
+    """Return a world with a producer that got a new id with the end of its last transaction."""
     world = World(transaction(ONGOING, epoch=LAST))
     world.ask(commit(7, LAST))
     world.write_markers()
@@ -142,7 +142,7 @@ def test_fence_at_the_last_epoch_gives_no_client_the_highest_epoch(by_timeout: b
 
 
 def test_a_fence_raises_the_epoch_once() -> None:
-    # KAFKA-19367: twice made it overflow at the last but one.
+    # KAFKA-19367: two increments overflowed at the last epoch but one.
     world = World(transaction(ONGOING, epoch=LAST - 1))
     world.pass_ms(TIMEOUT_MS + 1)
     assert shape(world.one()) == (PREPARE_ABORT, 7, LAST)

@@ -1,4 +1,4 @@
-"""Transactional ids that are not used are forgotten, but not those with a transaction."""
+"""Unused transactional ids expire, except those with a transaction."""
 
 import pytest
 

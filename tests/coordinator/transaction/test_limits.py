@@ -1,4 +1,6 @@
-"""What clients can make a shard hold is bounded; what is beyond is refused and changes nothing."""
+"""The memory that clients can use in a shard is limited; requests above the limit are rejected and
+change nothing.
+"""
 
 import pytest
 
@@ -56,7 +58,7 @@ def test_ids_are_rejected_when_they_fill_the_memory(monkeypatch: pytest.MonkeyPa
     assert 150 < count < 200
     assert world.shard.bytes_used <= 100_000
     assert world.ask(init(name="other")) == REFUSED
-    # Who is in is served.
+    # Known ids are still served.
     assert producer(world.ask(init(name="x0"))) == (100, 1)
     assert world.ask(add(100, 1, *many(10), name="x0")) == REFUSED
 

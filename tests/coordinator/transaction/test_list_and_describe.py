@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions: what clients see."""
+"""DescribeTransactions and ListTransactions: the transactions as clients see them."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Random lives of transactional ids: whatever happens, a few things always hold."""
+"""Random histories of transactional ids: their invariants hold after each step."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ LAST = 32766
 NAMES = ["x", "y"]
 names = st.sampled_from(NAMES)
 versions = st.sampled_from([TV1, TV2, TV2])
-# Which of the identities that were given out, counted from the newest; and by how much the epoch is off.
+# An assigned identity, counted from the newest one, and the deviation of the epoch.
 who = st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, 0, 0, -1, 1]))
 places = st.lists(st.sampled_from([T0, T1, U0]), max_size=3)
 steps = st.lists(
@@ -57,13 +57,13 @@ steps = st.lists(
 
 
 class Life:
-    """A shard, the identities that its clients have or had, and what became of each transaction."""
+    """A shard, all identities that its clients had, and the outcome of each transaction."""
 
     def __init__(self, epoch: int) -> None:
         self.world = World(*[transaction(transactional_id=name, epoch=epoch) for name in NAMES])
         self.given: dict[str, list[tuple[int, int]]] = {name: [(7, epoch)] for name in NAMES}
         self.outcomes: dict[tuple[str, int, int], TransactionState] = {}
-        """How the last transaction of a producer id and the epoch of its records was decided."""
+        """The decision of the last transaction of a producer id with this epoch of its records."""
         self.told: list[WriteMarkers] = []
         self.seen_records = len(self.world.records)
         self.epochs: dict[str, Transaction] = dict(self.world.shard.by_id)
@@ -92,7 +92,8 @@ class Life:
         answer = self.ask(init(*wanted, name=name))
         if isinstance(answer, tuple):
             assert answer[1] <= LAST
-            # T11: who repeats it gets the same again; a new client, and one whose id expired, gets what nobody has.
+            # T11: a repeated request gets the same identity; a new client, or one whose id expired,
+            # gets an unused identity.
             if which is None or not is_known:
                 assert answer not in self.given[name]
             else:
@@ -122,7 +123,8 @@ class Life:
         self.check_records()
         if not isinstance(answer, EndTxnResponse):
             return
-        # Who is told an outcome had that one, and not somebody else; unless there was nothing to decide.
+        # A successful response reports the outcome of the client's own transaction, unless there
+        # was nothing to decide.
         decided = self.outcomes.get((name, *identity))
         assert decided in (None, COMPLETE_COMMIT if is_commit else COMPLETE_ABORT)
         if version == TV2:
@@ -140,7 +142,7 @@ class Life:
             assert self.world.one(effect.transactional_id).state is expected
 
     def do_stale(self, which: int) -> None:
-        """Markers of transactions that are long complete are reported once more."""
+        """Report the markers of completed transactions again."""
         before = dict(self.world.shard.by_id)
         if self.told:
             self.world.ask(written(self.told[which % len(self.told)]))
@@ -159,7 +161,9 @@ class Life:
         return producer(self.world.ask(operation))
 
     def check_records(self) -> None:
-        """Each record follows from the one before it: T2, T10, and an epoch that never goes back."""
+        """Check that each record follows from the one before it: T2, T10, and the epoch never
+        decreases.
+        """
         for key, value in self.world.records[self.seen_records :]:
             name = read_transactional_id(key)
             old = self.epochs.pop(name, None)
@@ -185,7 +189,7 @@ class Life:
             assert new.state is (COMPLETE_COMMIT if old.state is PREPARE_COMMIT else COMPLETE_ABORT)
             assert not new.partitions
         elif new.state.is_prepared:
-            # T3: markers go to all partitions that were ever added.
+            # T3: markers are written to all partitions that were ever added.
             assert new.partitions == old.partitions
             outcome = COMPLETE_COMMIT if new.state is PREPARE_COMMIT else COMPLETE_ABORT
             whose = (new.transactional_id, old.producer_id, old.producer_epoch)
@@ -196,7 +200,7 @@ class Life:
             assert new.producer_epoch == old.producer_epoch
 
     def check_effects(self, asked: int) -> None:
-        """T1: markers are only asked for with the decision, and once."""
+        """Check T1: markers are only requested with the decision, and only once."""
         for effect in self.world.effects[asked:]:
             one = self.world.one(effect.transactional_id)
             assert one.state.is_prepared
@@ -210,7 +214,9 @@ class Life:
         assert sorted(effect.transactional_id for effect in self.world.effects) == sorted(prepared)
 
     def check_loads(self) -> None:
-        """What was stored is all there is, but for the last epoch; deadlines and markers come with it."""
+        """Check that the records contain the whole state except the last epoch, and that a load
+        sets deadlines and requests markers.
+        """
         world, loaded = self.world, self.world.reload()
         assert loaded.shard.by_id == without_last_epoch(world.shard.by_id)
         assert loaded.shard.bytes_used == world.shard.bytes_used

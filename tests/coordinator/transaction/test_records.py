@@ -1,4 +1,6 @@
-"""Transactions as they are stored: byte for byte as Kafka 4.2 writes them, and all that it ever wrote is read."""
+"""Stored transactions: records are written byte for byte as by Kafka 4.2, and all versions of
+Kafka's records are read.
+"""
 
 import json
 from base64 import b64decode
@@ -48,7 +50,7 @@ def expected(life: str, name: str) -> Any:
 
 
 def stored_by_kafka() -> Iterator[tuple[str, int, KeyValue]]:
-    """All records of `__transaction_state` that Kafka wrote, with life and partition."""
+    """Yield all records of `__transaction_state` that Kafka wrote, with life and partition."""
     for path in sorted(GOLDEN.glob("*/expected/__transaction_state-*.json")):
         life, partition = path.parts[-3], int(path.stem.rpartition("-")[2])
         for batch in json.loads(path.read_text())["batches"]:
@@ -79,7 +81,7 @@ def test_records_of_kafka_are_written_again_unchanged(
 def test_same_requests_at_the_same_times_are_stored_as_in_kafka(
     kafkas: list[tuple[str, int, KeyValue]],
 ) -> None:
-    """The requests are taken from what Kafka stored; all that follows from them is the shard's."""
+    """The requests are derived from Kafka's records; the resulting records are the shard's."""
     worlds: dict[str, World] = {}
     for life, _, (key, value) in kafkas:
         assert value is not None
@@ -96,7 +98,7 @@ def test_same_requests_at_the_same_times_are_stored_as_in_kafka(
 
 
 def _request_of(after: Transaction, world: World) -> Operation:
-    """What the client did, by what it came to."""
+    """Return the client's request that led to this record."""
     name, producer_id = after.transactional_id, after.producer_id
     before = world.shard.by_id.get(name)
     epoch = after.producer_epoch if before is None else before.producer_epoch

@@ -1,4 +1,4 @@
-"""Settings are read by their Kafka names, and the machine is what the runtime drives."""
+"""Settings are read by their Kafka names, and the shard implements the runtime's interface."""
 
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.coordinator.shard import Shard

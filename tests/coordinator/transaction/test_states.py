@@ -1,4 +1,4 @@
-"""The table of a transaction: every state and every event, what is answered, and what comes next."""
+"""The table of a transaction: the response and the next state for each state and event."""
 
 from collections.abc import Callable
 from functools import partial
@@ -76,7 +76,7 @@ def told(producer_id: int, epoch: int) -> Event:
     return request(partial(markers_written, "x", producer_id, epoch))
 
 
-# The producer has id 7 and epoch 5; what it had before, epoch 4, is not known any more. All was by TV2.
+# The producer has id 7 and epoch 5, and uses TV2; its previous epoch, 4, is no longer stored.
 EVENTS: dict[str, Event] = {
     "init: new client": request(init()),
     "init: present": request(init(7, 5)),
@@ -122,11 +122,11 @@ EVENTS: dict[str, Event] = {
 E, ON, PC, PA, CC, CA = COLUMNS
 S = "same"
 NEW, RETRY, AS_WAS = (7, 6), (7, 5), (0, S)
-# What is answered, and which state follows with which epoch; a column for each state before.
+# The response, and the next state with its epoch; one column for each previous state.
 TABLE: dict[str, tuple[tuple[object, object], ...]] = {
     "init: new client": ((NEW, (E, 6)), (51, (PA, 6)), (51, S), (51, S), (NEW, (E, 6)), (NEW, (E, 6))),
     "init: present": ((NEW, (E, 6)), (51, (PA, 6)), (51, S), (51, S), (NEW, (E, 6)), (NEW, (E, 6))),
-    # Kafka does not judge the epoch while a transaction is open.
+    # Kafka does not check the epoch while a transaction is open or prepared.
     "init: epoch before": ((90, S), (51, (PA, 6)), (51, S), (51, S), (90, S), (90, S)),
     "init: next epoch": ((90, S), (51, (PA, 6)), (51, S), (51, S), (90, S), (90, S)),
     "init: other id": ((90, S), (90, S), (51, S), (51, S), (90, S), (90, S)),
@@ -194,7 +194,7 @@ def test_every_event_in_every_state(state: TransactionState, event: str) -> None
         assert (world.one().state, world.one().producer_epoch) == following
         assert len(world.records) == records + 1
         assert (len(world.effects) > len(asked)) == world.one().state.is_prepared
-    # What is stored is what the shard knows.
+    # The stored state is equal to the shard's state.
     assert world.reload().shard.by_id == {
         name: one._replace(last_producer_epoch=-1) for name, one in world.shard.by_id.items()
     }

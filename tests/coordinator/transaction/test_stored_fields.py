@@ -1,4 +1,4 @@
-"""What is stored of times, timeouts and versions of the protocol."""
+"""The stored times, timeouts and protocol versions of transactions."""
 
 from functools import partial
 

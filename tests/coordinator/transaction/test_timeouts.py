@@ -1,4 +1,4 @@
-"""Open transactions are aborted when their time is over, and never before."""
+"""Open transactions are aborted after their timeout, and never before."""
 
 import pytest
 

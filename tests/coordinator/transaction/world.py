@@ -1,4 +1,4 @@
-"""A transaction coordinator's shard without a broker: what it stored can be loaded again."""
+"""The shard of a transaction coordinator without a broker; its records can be loaded again."""
 
 from collections.abc import Callable, Collection
 from functools import partial
@@ -45,11 +45,11 @@ T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 
 
 class World:
-    """A loaded shard, and the log it came to.
+    """A loaded shard and its log.
 
     Attributes:
-        effects: Markers that were asked for and are not written yet.
-        ids_at_hand: Whether there are new producer ids.
+        effects: Requested markers that are not written yet.
+        ids_at_hand: Whether new producer ids are available.
     """
 
     def __init__(self, *stored: Transaction, bytes_max: int = BYTES_MAX) -> None:
@@ -64,7 +64,9 @@ class World:
         self._load([transaction_record(one) for one in stored])
 
     def ask(self, operation: Operation) -> object:
-        """The answer, whose producer id and epoch are remembered; an error's code. A refusal changes nothing."""
+        """Run an operation; return its response or error code. Checks that a refusal changes
+        nothing.
+        """
         turn, before = self.turn(), self.dump()
         try:
             operation(self.shard, "waiter", turn)
@@ -88,14 +90,14 @@ class World:
         self.now_ms = end_ms
 
     def write_markers(self) -> None:
-        """All markers that were asked for are written, twice told."""
+        """Report all requested markers as written, twice."""
         effects, self.effects = self.effects, []
         for effect in effects:
             for _ in range(2):
                 assert self.ask(written(effect)) is None
 
     def reload(self) -> "World":
-        """A world that knows only what was stored."""
+        """Return a world that was loaded from the stored records."""
         other = World(bytes_max=self.bytes_max)
         other.now_ms, other._ids = self.now_ms, self._ids
         other.shard = other._empty()
@@ -103,7 +105,7 @@ class World:
         return other
 
     def dump(self) -> tuple[object, ...]:
-        """All that the shard knows."""
+        """Return the whole state of the shard."""
         keys = [key for key in self.shard.deadlines._due if key]
         dues = {key: self.shard.deadlines.get(key) for key in keys}
         return dict(self.shard.by_id), self.shard.bytes_used, dues, tuple(self.shard.to_search)
@@ -113,7 +115,7 @@ class World:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing happens any more by itself, but for expiry."""
+        """Return whether no deadline is pending, except that of the expiry."""
         return len(self.shard.deadlines) == 1 and self.shard.next_due_ns() != FOREVER_NS
 
     def turn(self) -> Turn:
@@ -154,7 +156,7 @@ def transaction(
     start_ms: int | None = None,
     version: int = TV2,
 ) -> Transaction:
-    """One that is stored, by default with what its state has."""
+    """Return a stored transaction, by default with the values that fit its state."""
     has_partitions = state in (ONGOING, PREPARE_COMMIT, PREPARE_ABORT)
     if partitions is None:
         partitions = (T0, U0) if has_partitions else ()
@@ -179,7 +181,7 @@ def transaction(
 def init(
     producer_id: int = -1, epoch: int = -1, *, name: str = "x", timeout_ms: int = TIMEOUT_MS
 ) -> Operation:
-    """InitProducerId; by default of a new client."""
+    """Return an InitProducerId; by default of a new client."""
     return partial(init_producer_id, InitProducerId(name, timeout_ms, producer_id, epoch))
 
 
@@ -190,34 +192,34 @@ def add(
     name: str = "x",
     version: int = TV2,
 ) -> Operation:
-    """AddPartitionsToTxn."""
+    """Return an AddPartitionsToTxn."""
     return partial(add_partitions, name, producer_id, epoch, partitions, version)
 
 
 def verify(producer_id: int, epoch: int, *partitions: TopicPartition, name: str = "x") -> Operation:
-    """AddPartitionsToTxn that only verifies."""
+    """Return an AddPartitionsToTxn that only verifies."""
     return partial(verify_partitions, name, producer_id, epoch, partitions)
 
 
 def commit(producer_id: int, epoch: int, *, name: str = "x", version: int = TV2) -> Operation:
-    """EndTxn."""
+    """Return an EndTxn that commits."""
     return partial(end_transaction, name, producer_id, epoch, True, version)
 
 
 def abort(producer_id: int, epoch: int, *, name: str = "x", version: int = TV2) -> Operation:
-    """EndTxn."""
+    """Return an EndTxn that aborts."""
     return partial(end_transaction, name, producer_id, epoch, False, version)
 
 
 def written(effect: WriteMarkers) -> Operation:
-    """All markers are written."""
+    """Return the operation that reports all markers as written."""
     return partial(
         markers_written, effect.transactional_id, effect.producer_id, effect.producer_epoch
     )
 
 
 def producer(answer: object) -> object:
-    """Producer id and epoch of an answer, or the code of a refusal; 0 for an answer that has none."""
+    """Return producer id and epoch of a response, or an error code; 0 if it has no id."""
     if isinstance(answer, InitProducerIdResponse | EndTxnResponse):
         assert answer.error_code == 0
         has_none = answer.producer_id == -1 and isinstance(answer, EndTxnResponse)
@@ -226,10 +228,10 @@ def producer(answer: object) -> object:
 
 
 def shape(one: Transaction) -> tuple[TransactionState, int, int]:
-    """State, producer id and epoch."""
+    """Return state, producer id and epoch."""
     return one.state, one.producer_id, one.producer_epoch
 
 
 def without_last_epoch(by_id: dict[str, Transaction]) -> dict[str, Transaction]:
-    """What a load can know."""
+    """Return the transactions as they are after a load."""
     return {name: one._replace(last_producer_epoch=-1) for name, one in by_id.items()}

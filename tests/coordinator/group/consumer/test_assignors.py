@@ -1,4 +1,4 @@
-"""Every assignment is valid; `uniform` balances and keeps, `range` gives runs."""
+"""Every assignment is valid; `uniform` is balanced and sticky, `range` has contiguous ranges."""
 
 import random
 from collections.abc import Collection, Mapping
@@ -50,7 +50,7 @@ def assert_valid(
 
 
 def moved(before: Mapping[str, Assignment], after: Mapping[str, Assignment]) -> int:
-    """How many partitions a member had to give to another one."""
+    """Return the number of partitions that moved from one member to another."""
     return sum(len(places(before[name]) - places(after.get(name, {}))) for name in before)
 
 
@@ -109,7 +109,7 @@ def test_uniform_moves_as_few_partitions_as_possible(
     lost = sum(len(places(first[name])) for name in first if name not in second)
     quota, extra = divmod(2 * partitions, after)
     kept = sorted((len(places(first[name])) for name in first if name in second), reverse=True)
-    # Who has most may keep one more than the others, as long as there are such places.
+    # The members with the most partitions may keep one more than the others, up to the remainder.
     surplus = sum(max(0, size - quota - (place < extra)) for place, size in enumerate(kept))
     assert moved(first, second) - lost == surplus
 
@@ -163,7 +163,7 @@ def test_joining_member_takes_partitions_of_every_topic() -> None:
 
 
 def test_unchanged_assignment_is_reused_as_an_object() -> None:
-    """Its assignment is the object that it was, which needs no comparing."""
+    """The assignment is the same object, which saves a comparison."""
     counts = {T: 7, U: 7}
     specs = again(members(3, T, U), assign_uniform(members(3, T, U), counts))
     made = assign_uniform(specs, counts)
@@ -171,7 +171,7 @@ def test_unchanged_assignment_is_reused_as_an_object() -> None:
 
 
 def test_partition_of_two_members_stays_with_one_of_them() -> None:
-    """Damaged records may say so."""
+    """Damaged records may assign it to both."""
     specs = [spec._replace(target={T: frozenset({0, 1, 99})}) for spec in members(2)]
     made = assign_uniform(specs, {T: 4})
     assert_valid(specs, {T: 4}, made)
@@ -179,7 +179,7 @@ def test_partition_of_two_members_stays_with_one_of_them() -> None:
 
 
 def test_the_calls_of_an_assignment_are_fewer_than_its_subscriptions() -> None:
-    """150 members that subscribe to 500 of 2,000 topics: an assignment took 66 ms."""
+    """For 150 members that each subscribe to 500 of 2,000 topics, an assignment took 66 ms."""
     rng = random.Random(1)
     topics = [b"%d" % number for number in range(200)]
     specs = [

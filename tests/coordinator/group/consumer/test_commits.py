@@ -1,4 +1,4 @@
-"""Commits of offsets in a consumer group: who may make them, in which epoch."""
+"""Commits of offsets in a consumer group: which members may commit, in which epoch."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -97,14 +97,16 @@ def test_version_without_member_epochs_commits_only_to_groups_without_members() 
     assert committed(world, NOBODY, api_version=8) == NONE
 
 
-# Partitions keep the epochs in which members got them (KIP-1251).
+# Partitions are stored with the epochs in which members got them (KIP-1251).
 
 
 T = topic_id("t")
 
 
 def shared() -> tuple[World, list[int], list[int]]:
-    """Two members in the second epoch; partitions that a kept from the first, and those of b."""
+    """Return two members in the second epoch, the partitions that a kept from the first epoch, and
+    those of b.
+    """
     world = World()
     clients = [Client(world, "a"), Client(world, "b")]
     settle(clients)
@@ -120,10 +122,10 @@ def test_older_epoch_can_commit_partitions_that_were_assigned_in_it(is_loaded: b
     late, stale = ("a", None, FIRST), StaleMemberEpochError.code
     for commit in (partial(committed, world), partial(committed_in_transaction, world)):
         assert commit(late, partitions=kept) == NONE
-        # All of it or nothing: another member has these now.
+        # All offsets or none: another member now has the second partition.
         assert commit(late, partitions=[kept[0], moved[0]]) == stale
         assert commit(late, partitions=moved) == stale
-        # Not assigned in that epoch yet.
+        # These partitions were not assigned to the member in that epoch.
         assert commit(("b", None, FIRST), partitions=moved) == stale
         assert commit(("a", None, FIRST - 1), partitions=kept) == stale
         assert commit(("a", None, FIRST + 2), partitions=kept) == stale
@@ -151,7 +153,7 @@ def test_static_member_can_commit_in_any_epoch_after_its_return() -> None:
 
 
 def test_records_without_epochs_are_read_with_the_epoch_of_the_member() -> None:
-    """Those of Kafka before 4.3."""
+    """Kafka before 4.3 wrote such records."""
     world, kept, _ = shared()
     world.records = [without_epochs(key, value) for key, value in world.records]
     world.shard = world.reloaded()

@@ -1,4 +1,5 @@
-"""Whatever happens in a group: no partition has two holders, epochs grow, records say all, and it settles.
+"""Random histories of a group: no partition has two holders, epochs increase, the records contain
+the whole state, and the group becomes stable.
 
 The world checks the first three after each step (`world.World`, `world.Client`).
 """
@@ -60,7 +61,7 @@ class Members(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: any(client.said for client in self.clients.values()))
     def restart(self, data: st.DataObject) -> None:
-        """A static member goes away and comes back with another id."""
+        """A static member leaves temporarily and rejoins with another member id."""
         static = sorted(name for name, client in self.clients.items() if client.said)
         old = self.clients.pop(data.draw(st.sampled_from(static)))
         self.world.leave(old.member_id, -2, old.said["instance_id"])
@@ -70,7 +71,7 @@ class Members(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.clients)
     def forget(self, data: st.DataObject) -> None:
-        """A member's process dies: it says nothing any more."""
+        """A member's process dies: it sends no more requests."""
         del self.clients[data.draw(st.sampled_from(sorted(self.clients)))]
 
     def partitions_count(self, name: str) -> int:
@@ -87,7 +88,7 @@ class Members(RuleBasedStateMachine):
 
     @rule()
     def settled(self) -> None:
-        """With everybody there or removed, all have what they are to have."""
+        """Once each member is either live or removed, all have their target assignments."""
         for _ in range(2):
             self.world.pass_ms(SESSION_MS - 1)
             for client in self.clients.values():

@@ -1,4 +1,4 @@
-"""What members are told: their epochs, their partitions, and errors."""
+"""The responses to heartbeats: epochs, partitions, and errors."""
 
 from functools import partial
 from typing import Any
@@ -75,13 +75,13 @@ def test_partitions_are_revoked_before_another_member_gets_them() -> None:
     b = Client(world, "b")
     assert b.owned == {}
     assert (a.epoch, b.epoch) == (FIRST, FIRST + 1)
-    # It is told what it keeps, in its old epoch, and still holds the others.
+    # The response has the partitions that it keeps, in its old epoch; it still holds the others.
     told = world.beat("a", FIRST, owned=a.owned)
     assert told.member_epoch == FIRST
     kept = assigned(told)
     assert len(kept[T]) == 3
     assert not b.beat()
-    # It says that it has given them up.
+    # It confirms that it has revoked them.
     answer = world.beat("a", FIRST, owned=kept)
     assert answer.member_epoch == FIRST + 1
     assert b.beat()
@@ -120,7 +120,7 @@ def test_heartbeat_after_a_lost_response_gets_the_new_epoch() -> None:
     world.join("b")
     three = assigned(world.beat("a", FIRST, owned={T: frozenset(range(6))}))
     world.beat("a", FIRST, owned=three)
-    # The answer was lost: the member comes with the epoch before, and owns what it should.
+    # The response was lost: the member sends the previous epoch, and owns assigned partitions only.
     assert world.beat("a", FIRST, owned=three).member_epoch == FIRST + 1
 
 
@@ -206,7 +206,7 @@ def test_changes_outside_the_subscription_start_no_epoch(said: dict[str, str]) -
 
 
 def test_assignor_that_becomes_the_most_preferred_starts_a_new_epoch() -> None:
-    """KAFKA-20434, in 4.4: before it the group kept the assignment of the former assignor."""
+    """KAFKA-20434, in 4.4: before that, the group kept the assignment of the previous assignor."""
     world = World({"t": 2, "u": 2})
     clients = [Client(world, name, "t", "u", server_assignor="uniform") for name in "abc"]
     settle(clients)
@@ -216,7 +216,7 @@ def test_assignor_that_becomes_the_most_preferred_starts_a_new_epoch() -> None:
     clients[1].beat(server_assignor="range")
     assert world.group.epoch == epoch + 1
     settle(clients)
-    # A range of each topic: the first two members have partitions 0 and 1 of both.
+    # Each topic is divided into ranges: the first two members have partitions 0 and 1 of both.
     assert [sum(map(len, client.owned.values())) for client in clients] == [2, 2, 0]
 
 
@@ -264,7 +264,7 @@ def test_most_preferred_assignor_is_used() -> None:
     b = Client(world, "b", *names, server_assignor="range")
     c = Client(world, "c", *names, server_assignor="uniform")
     settle([a, b, c])
-    # A range of each topic: the first two members have partitions 0 and 1 of both.
+    # Each topic is divided into ranges: the first two members have partitions 0 and 1 of both.
     assert a.owned == {topic_id("t"): frozenset((0,)), topic_id("u"): frozenset((0,))}
     assert c.owned == {}
     world.leave("a")
@@ -417,7 +417,7 @@ def test_replaced_static_member_is_fenced() -> None:
     assert set(world.group.members) == {"b"}
 
 
-# What is stored.
+# Records.
 
 
 def test_records_that_do_not_fit_change_nothing() -> None:
@@ -428,7 +428,7 @@ def test_records_that_do_not_fit_change_nothing() -> None:
 
 
 def in_the_last_epoch() -> World:
-    """Two members that have their partitions, in the last epoch that a record can hold."""
+    """Return two members with their partitions, in the last epoch that a record can contain."""
     world = World()
     clients = [Client(world, name) for name in "ab"]
     settle(clients)
@@ -457,7 +457,9 @@ def test_members_can_be_removed_in_the_last_epoch() -> None:
 
 
 def test_tombstones_are_in_the_order_of_kafka() -> None:
-    """Then the group's epoch, and the target's: an empty group needs none (KAFKA-20442)."""
+    """They are followed by the epochs of the group and of its target: an empty group needs no
+    assignment (KAFKA-20442).
+    """
     world = World()
     world.join("a")
     before = len(world.records)
@@ -469,7 +471,7 @@ def test_tombstones_are_in_the_order_of_kafka() -> None:
 
 
 def test_assignment_record_contains_its_time() -> None:
-    """KIP-1263: a coordinator of Kafka waits from there; an empty group has 0, so none waits."""
+    """KIP-1263: Kafka's interval starts at this time; an empty group has 0, so there is no wait."""
     world = World()
     world.join("a")
     joined_ms = world.now_ms
@@ -488,7 +490,9 @@ def test_assignment_record_contains_its_time() -> None:
 
 
 def test_group_is_reassigned_after_the_assignment_interval() -> None:
-    """KIP-1263; until then who joins has nothing, in the epoch of the last assignment."""
+    """KIP-1263: until then a member that joins has no partitions, in the epoch of the last
+    assignment.
+    """
     world = with_interval(1_000)
     world.join("a")
     waiting = world.join("b")

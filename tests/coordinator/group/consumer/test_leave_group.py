@@ -1,4 +1,4 @@
-"""LeaveGroup in a consumer group: administrators remove its members."""
+"""LeaveGroup in a consumer group, by which administrators remove members."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What members of consumer groups say is in the same account as that of classic groups' members."""
+"""The memory of members of consumer groups counts together with that of classic groups' members."""
 
 from sys import getsizeof
 
@@ -15,7 +15,7 @@ MANY = tuple(f"topic-{number}" for number in range(500))
 
 
 def said(shard: GroupShard) -> int:
-    """Counted by looking at everything that a client sent."""
+    """Return the memory of the members, computed from all values that clients sent."""
     return sum(
         2048
         + sum(
@@ -42,7 +42,7 @@ TestCount.settings = settings(max_examples=30, stateful_step_count=20, deadline=
 
 
 def full_world() -> World:
-    """A member, and room for no other one."""
+    """Return a group with one member, without memory for another one."""
     world = World()
     world.join("a", *MANY)
     world.shard.member_memory.bytes_max = world.shard.member_memory.held

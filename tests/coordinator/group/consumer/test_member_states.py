@@ -1,4 +1,4 @@
-"""What becomes of a member in each state with each target and each thing that it may own."""
+"""The next state of a member for each state, each target, and each set of owned partitions."""
 
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ def places(held: Held) -> Assignment:
 
 
 class Case(NamedTuple):
-    """A member with 1 and 2 assigned; in `UNREVOKED` it gives 3 up. 8 and 9 are held by others."""
+    """A member with 1 and 2 assigned; in `UNREVOKED` it must revoke 3. Others hold 8 and 9."""
 
     state: MemberState
     target: Assignment
@@ -52,7 +52,7 @@ CASES = [
     Case(STABLE, some(1), None, UNREVOKED, EPOCH, some(1), some(2)),
     Case(STABLE, some(1), some(1), STABLE, TARGET_EPOCH, some(1)),
     Case(STABLE, some(4, 8), some(1, 2), UNREVOKED, EPOCH, {}, some(1, 2)),
-    # It was told to give 3 up.
+    # The member must revoke 3.
     Case(UNREVOKED, some(1, 2), some(1, 2, 3), UNREVOKED, EPOCH, some(1, 2), some(3)),
     Case(UNREVOKED, some(1, 2), None, UNREVOKED, EPOCH, some(1, 2), some(3)),
     Case(UNREVOKED, some(1, 2), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2)),
@@ -62,13 +62,13 @@ CASES = [
     Case(UNREVOKED, some(1, 2, 3), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2, 3)),
     Case(UNREVOKED, some(1, 2, 3, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2, 3)),
     Case(UNREVOKED, some(1, 3), some(1, 2), UNREVOKED, EPOCH, some(1), some(2)),
-    # Its target's partitions are held by others.
+    # Other members hold partitions of its target.
     Case(UNRELEASED, some(1, 2, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2)),
     Case(UNRELEASED, some(1, 2, 4), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2, 4)),
     Case(UNRELEASED, some(1, 2, 4, 9), None, UNRELEASED, TARGET_EPOCH, some(1, 2, 4)),
     Case(UNRELEASED, some(2), some(1, 2), UNREVOKED, EPOCH, some(2), some(1)),
     Case(UNRELEASED, some(1, 2), None, STABLE, TARGET_EPOCH, some(1, 2)),
-    # A state of a later version: it comes again with nothing.
+    # A state of a later version: the member must own no partitions.
     Case(UNKNOWN, some(1, 2), {}, STABLE, TARGET_EPOCH, some(1, 2)),
     Case(UNKNOWN, some(1, 2, 8), {}, UNRELEASED, TARGET_EPOCH, some(1, 2)),
     Case(UNKNOWN, some(1), {}, STABLE, TARGET_EPOCH, some(1)),

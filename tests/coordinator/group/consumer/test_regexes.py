@@ -1,4 +1,6 @@
-"""Members that subscribe by regular expression have what it matches, now and when topics come and go."""
+"""Members that subscribe with a regular expression get the matching topics, also after topics were
+created or deleted.
+"""
 
 from pykafka_core.coordinator.group.consumer.group import REFRESH_INTERVAL_MS
 from pykafka_core.coordinator.group.consumer.regexes import REGEXES_MAX

@@ -1,4 +1,4 @@
-"""What monitoring and `groups why` say of a consumer group."""
+"""The view of a consumer group for monitoring and `groups why`."""
 
 from functools import partial
 
@@ -54,7 +54,7 @@ def history(world: World) -> list[tuple[What, str]]:
 
 
 def test_view_of_a_stable_group_names_missing_topics() -> None:
-    """Its members wait for records that no producer can write; the state reports no problem."""
+    """Its members wait for records that no producer can write, although the group is stable."""
     world = World()
     world.join("a", "t", "ordres", topic_regex="pay.*")
     expected = (

@@ -1,4 +1,6 @@
-"""Consumer groups without a broker: heartbeats in, answers and records out, time and topics as the test says."""
+"""Consumer groups without a broker: the test sends heartbeats, gets responses and records, and
+controls time and topics.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -31,7 +33,7 @@ from tests.coordinator.classic.world import SETTINGS as CLASSIC_SETTINGS
 MS = 1_000_000
 GROUP = "g"
 FIRST = 2
-"""The epoch of a group's first target assignment, as in Kafka since 4.3; 4.2 began with 1."""
+"""The epoch of a group's first target assignment, as in Kafka since 4.3; in 4.2 it was 1."""
 SESSION_MS, INTERVAL_MS, REBALANCE_MS = 45_000, 5_000, 60_000
 BYTES_MAX = 1_000_000
 SETTINGS = CLASSIC_SETTINGS._replace(
@@ -57,12 +59,12 @@ Operation = Callable[[GroupShard, Waiter, Turn], None]
 
 
 def topic_id(name: str) -> bytes:
-    """The id of the first topic of that name."""
+    """Return the id of the first topic with this name."""
     return name.encode().ljust(16, b"\0")
 
 
 def offset_of(topic: str, partition: int) -> StoredOffset:
-    """Offset 5 of a partition, to be committed by `GROUP`."""
+    """Return offset 5 of a partition, for a commit of `GROUP`."""
     new = NewOffset(topic, partition, 5, -1, "", topic_id(topic))
     return stored_offset(OffsetRecords(GROUP, topic), new, NO_RETENTION, 0)
 
@@ -76,7 +78,7 @@ class Topics:
         self.offset = 7
 
     def set(self, name: str, partitions_count: int) -> None:
-        """Have a topic with that many partitions; 0 is none."""
+        """Set the number of partitions of a topic; 0 removes it."""
         self._counts[name] = partitions_count
         self.version = object()
 
@@ -85,7 +87,7 @@ class Topics:
         return GroupTopic(name, topic_id(name), found) if found else None
 
     def matching(self, regex: str) -> frozenset[str]:
-        """A regular expression here is how a name begins, and a dot and an asterisk."""
+        """Return the matching topics; an expression here is a prefix followed by ``.*``."""
         start = regex.removesuffix(".*")
         return frozenset(
             name for name, found in self._counts.items() if found and name.startswith(start)
@@ -93,7 +95,7 @@ class Topics:
 
 
 class World:
-    """A shard, and what it stored. After each step a shard that is loaded from that is the same."""
+    """A shard and its records. After each step, a shard that is loaded from them must be equal."""
 
     def __init__(
         self,
@@ -111,11 +113,13 @@ class World:
         self._waiters = count(1)
 
     def ask(self, operation: Operation) -> object:
-        """Its answer, or the error's code; a refusal changes nothing."""
+        """Run an operation; return its response or error code. Checks that a refusal changes
+        nothing.
+        """
         return self.answers.pop(self.submit(operation))
 
     def submit(self, operation: Operation) -> Waiter:
-        """Who waits for the answer, which may come later."""
+        """Run an operation; return its waiter, whose response may come later."""
         waiter, turn, before = next(self._waiters), self._turn(), dump(self.shard)
         try:
             operation(self.shard, waiter, turn)
@@ -127,13 +131,13 @@ class World:
         return waiter
 
     def beat(self, member_id: str, epoch: int, **said: Any) -> Any:
-        """A heartbeat's answer; the group's id is `GROUP`."""
+        """Send a heartbeat to `GROUP`; return the response."""
         given: dict[str, Any] = {"member_id": member_id, "member_epoch": epoch, **said}
         beat = NOTHING_SAID._replace(**given)
         return self.ask(partial(consumer_heartbeat, beat, self.topics))
 
     def join(self, member_id: str, *topics: str, **said: Any) -> Any:
-        """A member joins, for the first time or again."""
+        """Let a member join, for the first time or again."""
         names = frozenset(topics or ("t",))
         full = {"rebalance_timeout_ms": REBALANCE_MS, "topic_names": names, "owned": {}} | said
         return self.beat(member_id, 0, **full)
@@ -159,7 +163,7 @@ class World:
         return self.shard.consumer_groups[GROUP]
 
     def reloaded(self) -> GroupShard:
-        """A shard that knows only what was stored."""
+        """Return a shard that was loaded from the stored records."""
         other = GroupShard(self.settings, lambda: "uuid", self._topic_id)
         for key, value in self.records:
             other.replay(-1, key, value)
@@ -180,13 +184,13 @@ class World:
 
 
 def with_interval(interval_ms: int) -> World:
-    """A world whose groups wait that long from one target assignment to the next."""
+    """Return a world with this assignment interval."""
     consumer = SETTINGS.consumer._replace(assignment_interval_ms=interval_ms)
     return World(settings=SETTINGS._replace(consumer=consumer))
 
 
 def dump(shard: GroupShard) -> object:
-    """All that is stored of a shard's groups."""
+    """Return the stored state of a shard's groups."""
     consumers = {
         group_id: (
             group.epoch,
@@ -207,7 +211,7 @@ def dump(shard: GroupShard) -> object:
 
 
 def check(shard: GroupShard) -> None:
-    """Each partition has one holder at most; targets give each to one member at most."""
+    """Check that each partition has at most one holder, and is in at most one target."""
     for group in shard.consumer_groups.values():
         held = [place for member in group.members.values() for place in member.held()]
         assert len(held) == len(set(held)), "no partition has two holders"
@@ -222,13 +226,15 @@ def check(shard: GroupShard) -> None:
 
 
 def assigned(answer: ConsumerGroupHeartbeatResponse) -> Assignment:
-    """What an answer assigns; it must say so."""
+    """Return the assignment of a response, which must have one."""
     assert answer.assignment is not None
     return {row.topic_id: frozenset(row.partitions) for row in answer.assignment.topic_partitions}
 
 
 class Client:
-    """A member as clients are: it owns what it was last told, and gives up at once what it does not have any more."""
+    """A member that behaves like a client: it owns its last assignment, and revokes all other
+    partitions at once.
+    """
 
     def __init__(self, world: World, member_id: str, *topics: str, **said: Any) -> None:
         self.world, self.member_id, self.topics, self.said = world, member_id, topics, said
@@ -238,12 +244,12 @@ class Client:
         self.join()
 
     def join(self) -> None:
-        """From the beginning."""
+        """Join without partitions."""
         self.owned = {}
         self.take(self.world.join(self.member_id, *self.topics, **self.said))
 
     def beat(self, **said: Any) -> bool:
-        """Say what it owns; whether anything is new."""
+        """Send a heartbeat with the owned partitions; return whether anything has changed."""
         before = (self.epoch, self.owned)
         answer = self.world.beat(self.member_id, self.epoch, owned=self.owned, **said)
         if isinstance(answer, int):
@@ -264,7 +270,7 @@ class Client:
 
 
 def settle(clients: Collection[Client], rounds_max: int = 12) -> None:
-    """Heartbeats of all until nothing is new."""
+    """Let all clients send heartbeats until nothing changes."""
     for _ in range(rounds_max):
         news = [client.beat() for client in clients]
         if not any(news):

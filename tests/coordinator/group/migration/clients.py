@@ -1,4 +1,6 @@
-"""Members of the classic protocol beside those of the consumer protocol, as clients are."""
+"""Members of the classic protocol that behave like clients, in groups that also have members of the
+consumer protocol.
+"""
 
 from functools import partial
 from typing import Any
@@ -52,7 +54,7 @@ def partitions_in(assigned: bytes) -> Partitions:
 
 
 def join(world: World, member_id: str = "", instance: str | None = None, **changes: Any) -> Waiter:
-    """JoinGroup; by default of version 3, which joins at once."""
+    """Send a JoinGroup; by default of version 3, which joins at once."""
     fields: dict[str, Any] = {
         "group_id": GROUP,
         "member_id": member_id,
@@ -82,7 +84,7 @@ def sync(
 
 
 def beat(world: World, member_id: str, generation_id: int) -> int:
-    """The error's code."""
+    """Send a Heartbeat; return the error code."""
     request = HeartbeatRequest(group_id=GROUP, member_id=member_id, generation_id=generation_id)
     answer = world.ask(partial(heartbeat, request))
     if isinstance(answer, int):
@@ -92,7 +94,7 @@ def beat(world: World, member_id: str, generation_id: int) -> int:
 
 
 def leave(world: World, *member_ids: str) -> tuple[int, ...]:
-    """The error codes."""
+    """Send a LeaveGroup; return the error codes."""
     leaving = [LeaveGroupRequest.MemberIdentity(member_id=one) for one in member_ids]
     answer = world.ask(partial(leave_group, GROUP, leaving))
     assert isinstance(answer, tuple)
@@ -100,12 +102,13 @@ def leave(world: World, *member_ids: str) -> tuple[int, ...]:
 
 
 class ClassicClient:
-    """A member that joins, syncs and beats; it gives up what it does not have any more, and leads if it is told to.
+    """A member that joins, syncs and sends heartbeats; it revokes partitions that are no longer
+    assigned, and assigns if it is the leader.
 
-    One that leads joins again when topics grow.
+    A leader rejoins when a topic gets more partitions.
 
     Args:
-        is_eager: It gives up all that it has before it joins.
+        is_eager: It revokes all its partitions before it joins.
     """
 
     def __init__(
@@ -116,9 +119,10 @@ class ClassicClient:
         self.member_id, self.generation = "", -1
         self.owned: Partitions = {}
         self.led: dict[str, int] | None = None
-        """How many partitions the topics had when it gave them out, if it leads."""
+        """Numbers of partitions of the topics when it assigned them; None if it is not the
+        leader."""
         self.waits: Waiter | None = None
-        """For the answer to its JoinGroup, or to its SyncGroup."""
+        """Waiter of its pending JoinGroup or SyncGroup."""
         self.ask_to_join()
 
     def ask_to_join(self) -> None:
@@ -131,7 +135,7 @@ class ClassicClient:
         )
 
     def live(self) -> bool:
-        """Take the next step, whatever that is; whether anything is new."""
+        """Take the next step; return whether anything has changed."""
         before = self.waits, self.generation, self.owned
         if self.waits is None:
             self._beat()
@@ -176,7 +180,7 @@ class ClassicClient:
             self.owned = partitions_in(answer.assignment)
 
     def _assign(self, answer: JoinGroupResponse) -> dict[str, bytes]:
-        """As a leader: partitions in turn."""
+        """Return the leader's assignments: partitions in turn."""
         ids = [member.member_id for member in answer.members]
         given: dict[str, Partitions] = {member_id: {} for member_id in ids}
         for name, count in self._counts().items():
@@ -191,7 +195,7 @@ class ClassicClient:
 
 
 def stable(world: World, *clients: ClassicClient) -> None:
-    """Let classic members live until nothing is new."""
+    """Let classic members take steps until nothing changes."""
     for _ in range(30):
         news = [client.live() for client in clients]
         if not any(news):

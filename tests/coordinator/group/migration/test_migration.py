@@ -1,4 +1,5 @@
-"""A group that changes its kind while it has members: KIP-848, ``GroupMetadataManager`` in Kafka."""
+"""A group that changes its kind while it has members (KIP-848, Kafka's ``GroupMetadataManager``).
+"""
 
 from functools import partial
 from typing import Any
@@ -57,7 +58,7 @@ def numbers_of(client: ClassicClient | Client) -> set[int]:
 
 
 def classic_group(world: World, count: int = 2, **how: Any) -> list[ClassicClient]:
-    """A stable one."""
+    """Return the members of a stable classic group."""
     clients = [ClassicClient(world, **how) for _ in range(count)]
     stable(world, *clients)
     assert world.shard.groups[GROUP].state.value == "Stable"
@@ -96,7 +97,7 @@ def test_members_of_both_protocols_share_the_partitions(is_eager: bool) -> None:
     shares = [numbers_of(one) for one in (first, second, third)]
     assert sorted(len(share) for share in shares) == [2, 2, 2]
     assert set().union(*shares) == set(range(6))
-    # Who keeps what it has keeps it.
+    # The first two members keep a part of their partitions, and get no others.
     assert shares[0] < {0, 2, 4}
     assert shares[1] < {1, 3, 5}
 
@@ -120,7 +121,7 @@ def test_group_epoch_continues_from_the_generation() -> None:
 def test_pending_join_of_a_classic_group_fails_with_rebalance_in_progress() -> None:
     world = World()
     first, second = classic_group(world)
-    first.ask_to_join()  # The leader's brings a rebalance, in which it waits for the second.
+    first.ask_to_join()  # The leader's join starts a rebalance, which waits for the second member.
     assert first.waits not in world.answers
     third = Client(world, "new")
     assert isinstance(answer := world.answers[first.waits], JoinGroupResponse)

@@ -1,4 +1,5 @@
-"""Whatever members of both protocols do: no partition has two holders, records say all, and the group settles.
+"""Random histories of members of both protocols: no partition has two holders, the records contain
+the whole state, and the group becomes stable.
 
 The world checks the first two after each step (`tests.coordinator.group.consumer.world`).
 """
@@ -48,7 +49,7 @@ class Members(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.clients)
     def forget(self, data: st.DataObject) -> None:
-        """A member's process dies: it says nothing any more."""
+        """A member's process dies: it sends no more requests."""
         self.clients.pop(data.draw(st.integers(0, len(self.clients) - 1)))
 
     @rule(more=st.integers(1, 3))
@@ -62,7 +63,7 @@ class Members(RuleBasedStateMachine):
 
     @rule()
     def settled(self) -> None:
-        """With everybody there or removed, each partition is with one of them."""
+        """Once each member is either live or removed, each partition belongs to one of them."""
         passed_ms = 0
         news = [True]
         while passed_ms <= 3 * REBALANCE_MS or any(news):
