@@ -1,6 +1,8 @@
-"""The active controller of a cluster without a cluster: handlers decide, and what they propose is committed at once.
+"""The active controller of a cluster without its brokers: records that handlers propose are
+committed at once.
 
-Brokers are what they send. The image that the records make is compared with a replay of the log after every batch.
+Brokers exist only as their requests. After every batch, the image from the records is compared with
+a replay of the log.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -52,7 +54,7 @@ _ROWS = {f"{row.name.title().replace('_', '')}Request": row for row in CONTROLLE
 
 
 class Process(NamedTuple):
-    """A process of a broker that is registered."""
+    """A registered process of a broker."""
 
     node_id: int
     incarnation: int
@@ -60,13 +62,13 @@ class Process(NamedTuple):
 
 
 class ClusterWorld:
-    """See the module.
+    """The controller and its committed metadata.
 
     Args:
         brokers: Ids of brokers that are registered and unfenced.
-        min_isr: Of the cluster.
-        elr: Whether eligible leader replicas are kept.
-        settings: Of the controller.
+        min_isr: The default ``min.insync.replicas`` of the cluster.
+        elr: Whether eligible leader replicas are enabled.
+        settings: Settings of the controller.
     """
 
     def __init__(
@@ -102,14 +104,14 @@ class ClusterWorld:
     # The controller.
 
     def take_over(self) -> None:
-        """Another controller becomes the active one: it knows the log and the time."""
+        """Make another controller the active one: it has the log and the time, but no sessions."""
         self.correlation_id = 0
         self.active = ActiveController(BrokerSessions(SESSION_NS, self.now_ns))
 
     def decide(
         self, decision: Callable[[Context], Outcome | Steps], version: int = 0, code: int = 0
     ) -> Message:
-        """Have something decided and committed, or refused with ``code``; the answer."""
+        """Run a handler, commit its records or reject them with ``code``; return the response."""
         outcome = finish(decision(self.context(version)))
         self.last_batch = ()
         if not isinstance(outcome, Propose):
@@ -122,13 +124,13 @@ class ClusterWorld:
         return answer
 
     def ask(self, request: Message, version: int | None = None, code: int = 0) -> Message:
-        """Have a request decided as a broker or client sends it."""
+        """Handle a request of a broker or client; see `decide`."""
         row = _ROWS[type(request).__name__]
         version = row.versions[1] if version is None else version
         return self.decide(lambda context: handler_of(row.api_key)(context, request), version, code)
 
     def context(self, version: int = 0) -> Context:
-        """What a handler knows now."""
+        """Return the present context of a handler."""
         return Context(
             image=self.image,
             settings=self.settings,
@@ -145,7 +147,7 @@ class ClusterWorld:
         )
 
     def commit(self, *records: Message) -> None:
-        """Commit records that no handler made."""
+        """Commit records without a handler."""
         self.decide(lambda _context: Propose(records, lambda _code: HeartbeatResponse()))
 
     def _commit(self, records: Sequence[Message]) -> None:
@@ -166,7 +168,7 @@ class ClusterWorld:
     # Brokers.
 
     def start(self, node_id: int, *, stopped_in: int = -1) -> Process:
-        """A new process registers; it must not be refused."""
+        """Register a new process, which must not be rejected."""
         incarnation = int.from_bytes(self._new_id(), "big")
         answer = self.register(node_id, incarnation, stopped_in=stopped_in)
         assert answer.error_code == 0
@@ -175,7 +177,7 @@ class ClusterWorld:
     def register(
         self, node_id: int, incarnation: int, *, stopped_in: int = -1, version: int = 4
     ) -> BrokerRegistrationResponse:
-        """Ask for a registration."""
+        """Request a registration."""
         answer = self.ask(registration(node_id, incarnation, stopped_in=stopped_in), version)
         assert isinstance(answer, BrokerRegistrationResponse)
         return answer
@@ -191,7 +193,7 @@ class ClusterWorld:
         cordoned: Sequence[bytes] | None = None,
         code: int = 0,
     ) -> BrokerHeartbeatResponse:
-        """Send a heartbeat; without ``offset`` of a broker that has applied everything."""
+        """Send a heartbeat; by default of a broker that has applied all metadata."""
         request = BrokerHeartbeatRequest(
             broker_id=process.node_id,
             broker_epoch=process.epoch,
@@ -215,7 +217,9 @@ class ClusterWorld:
         changes: Mapping[str, int] | None = None,
         version: int = 3,
     ) -> AlterPartitionResponse.PartitionData:
-        """Ask for another ISR, in the committed epochs unless ``changes`` say otherwise; the result."""
+        """Request another ISR, with the committed epochs except for ``changes``; return the
+        result.
+        """
         changes = changes or {}
         partition = self.partition(index)
         known = {node: broker.epoch for node, broker in self.image.brokers.items()}
@@ -241,7 +245,7 @@ class ClusterWorld:
     def assign(
         self, process: Process, found_in: bytes, *indexes: int, topic_id: bytes = TOPIC_ID
     ) -> AssignReplicasToDirsResponse:
-        """Say in which directory a broker's replicas are, of partition 0 if none is named."""
+        """Report the directory of a broker's replicas; by default the one of partition 0."""
         of = AssignReplicasToDirsRequest
         partitions = [of.PartitionData(partition_index=index) for index in indexes or (0,)]
         topic = of.TopicData(topic_id=topic_id, partitions=partitions)
@@ -255,10 +259,12 @@ class ClusterWorld:
         assert isinstance(answer, AssignReplicasToDirsResponse)
         return answer
 
-    # What there is.
+    # Topics and partitions.
 
     def make_topic(self, *assignments: Sequence[int], topic_id: bytes = TOPIC_ID) -> None:
-        """A topic ``orders`` whose partitions have these replicas, all in sync and led by the first."""
+        """Create a topic ``orders`` whose partitions have these replicas: all are in sync, and the
+        first one leads.
+        """
         name = "orders" if topic_id == TOPIC_ID else topic_id.hex()
         records: list[Message] = [TopicRecord(name=name, topic_id=topic_id)]
         records += [
@@ -277,18 +283,18 @@ class ClusterWorld:
         self.commit(*records)
 
     def set_topic(self, name: str, value: str) -> None:
-        """Set a setting of ``orders``."""
+        """Change a setting of ``orders``."""
         record = ConfigRecord(
             resource_type=RESOURCE_TOPIC, resource_name="orders", name=name, value=value
         )
         self.commit(record)
 
     def partition(self, index: int = 0) -> Partition:
-        """A partition of ``orders``, as committed."""
+        """Return the committed state of a partition of ``orders``."""
         return self.image.topics.by_id[TOPIC_ID].partitions[index]
 
     def stop_hearing_of(self, *nodes: int) -> None:
-        """Let the sessions of these brokers end while the others send heartbeats."""
+        """Pass the session timeout of these brokers, while the others send heartbeats."""
         for _ in range(2):
             self.now_ns += SESSION_NS * 2 // 3
             for node, process in self.processes.items():
@@ -297,14 +303,14 @@ class ClusterWorld:
 
 
 def directory(node_id: int) -> bytes:
-    """The directory of a broker."""
+    """Return the directory id of a broker."""
     return (500 + node_id).to_bytes(16, "big")
 
 
 def registration(
     node_id: int, incarnation: int, *, stopped_in: int = -1
 ) -> BrokerRegistrationRequest:
-    """The request of a broker of this version."""
+    """Return the registration request of a broker of this version."""
     listener = BrokerRegistrationRequest.Listener(name="INTERNAL", host=f"b{node_id}", port=9092)
     return BrokerRegistrationRequest(
         broker_id=node_id,
@@ -326,7 +332,7 @@ def registration(
 def alter_request(
     process: Process, *partitions: AlterPartitionRequest.PartitionData, topic_id: bytes = TOPIC_ID
 ) -> AlterPartitionRequest:
-    """The request of a leader."""
+    """Return the AlterPartition request of a leader."""
     topic = AlterPartitionRequest.TopicData(topic_id=topic_id, partitions=list(partitions))
     return AlterPartitionRequest(
         broker_id=process.node_id, broker_epoch=process.epoch, topics=[topic]

@@ -1,4 +1,4 @@
-"""A context with one topic, ``t``, on node 1, for tests of handlers; configs as asked for."""
+"""A context with one topic, ``t``, on node 1, and with given configs, for tests of handlers."""
 
 from collections.abc import Mapping, MutableMapping
 

@@ -1,4 +1,4 @@
-"""A simulated broker for each test: handlers are asked as clients ask them, in bytes."""
+"""A simulated broker for each test; requests and responses are encoded as for clients."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 @pytest.fixture
 def broker() -> SimulatedBroker:
-    """One node, in memory, that has just started."""
+    """One node in memory, directly after its start."""
     return SimulatedBroker()

@@ -1,4 +1,4 @@
-"""What a directory of a larger cluster leaves behind: partitions whose other replicas are on brokers that are gone."""
+"""Metadata of a larger cluster: partitions with replicas on other brokers that no longer run."""
 
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.handlers.context import Context
@@ -21,7 +21,7 @@ GONE_DIRECTORY = bytes(15) + b"\2"
 
 
 def commit(broker: SimulatedBroker, *records: Message) -> None:
-    """Have the metadata log hold these records."""
+    """Add these records to the metadata log."""
 
     def decide(_context: Context) -> Propose:
         return Propose(records, lambda _code: HeartbeatResponse())
@@ -31,7 +31,7 @@ def commit(broker: SimulatedBroker, *records: Message) -> None:
 
 
 def register_gone(broker: SimulatedBroker) -> None:
-    """A broker that is registered, and fenced."""
+    """Add a broker that is registered and fenced."""
     record = RegisterBrokerRecord(
         broker_id=GONE,
         incarnation_id=bytes(15) + b"\3",
@@ -45,7 +45,7 @@ def register_gone(broker: SimulatedBroker) -> None:
 
 
 def make_orders(broker: SimulatedBroker, replicas: list[int], isr: list[int], leader: int) -> None:
-    """Topic ``orders`` with one partition."""
+    """Add a topic ``orders`` with one partition."""
     directories = {SELF: SELF_DIRECTORY, GONE: GONE_DIRECTORY}
     commit(
         broker,
@@ -63,5 +63,5 @@ def make_orders(broker: SimulatedBroker, replicas: list[int], isr: list[int], le
 
 
 def orders(broker: SimulatedBroker) -> Partition:
-    """The partition as committed."""
+    """Return the committed state of the partition."""
     return broker.image.topics.by_id[TOPIC_ID].partitions[0]

@@ -1,4 +1,4 @@
-"""Requests about groups, on a broker whose coordinator is there."""
+"""Requests about groups, on a broker that has a coordinator."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 
 def pass_ms(broker: SimulatedBroker, duration_ms: int) -> None:
-    """Let time pass, and what is due in it happen."""
+    """Let time pass, and run the timers that are due."""
     broker.core.clock_ns += duration_ms * 1_000_000
     broker.control.timers.run(broker.core.clock_ns)
     broker.run()
@@ -42,7 +42,7 @@ def join_request(member_id: str = "", **changes: object) -> JoinGroupRequest:
 
 
 def joined(broker: SimulatedBroker, group_id: str = "g") -> str:
-    """Have one member join a stable group; its id."""
+    """Join one member, whose group becomes stable; return its id."""
     answer = broker.ask(join_request(group_id=group_id), 3)
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code == 0

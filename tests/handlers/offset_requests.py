@@ -14,7 +14,7 @@ TOPIC = "orders"
 ABSENT_ID = bytes(15) + b"\xff"
 
 Fetched = tuple[int, int, str | None, int]
-"""Offset, leader epoch, metadata and error code."""
+"""A committed offset: offset, leader epoch, metadata and error code."""
 
 
 def broker_with_topic(partitions: int = 3) -> SimulatedBroker:
@@ -43,7 +43,7 @@ def commit(
     metadata: str = "m",
     **fields: object,
 ) -> list[int]:
-    """Commit offsets by partition; the error codes."""
+    """Commit offsets by partition; return the error codes."""
     partitions = [
         OffsetCommitRequest.OffsetCommitRequestPartition(
             partition_index=index,
@@ -74,7 +74,9 @@ def fetch(
     group_id: str = "g",
     require_stable: bool = False,
 ) -> dict[int, Fetched]:
-    """What a group has committed for a topic, by partition; without ``partitions`` for all its topics."""
+    """Return the committed offsets of a group for a topic, by partition; without ``partitions`` for
+    all its topics.
+    """
     if version < 8:
         topics = None
         if partitions is not None:

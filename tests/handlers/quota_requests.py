@@ -1,4 +1,4 @@
-"""Requests about client quotas, and what is said of them."""
+"""Requests about client quotas, and their results."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ CLIENT: Entity = {"client-id": "a"}
 
 
 def entry(entity: Entity, limits: Mapping[str, float | None]) -> Entry:
-    """A limit of None is removed."""
+    """Return an entry of a request; a limit of None is removed."""
     request = AlterClientQuotasRequest
     return Entry(
         entity=[request.EntityData(entity_type=k, entity_name=name) for k, name in entity.items()],

@@ -1,4 +1,6 @@
-"""AddPartitionsToTxn: all partitions of a transaction are added, or none; brokers may only ask."""
+"""AddPartitionsToTxn: all partitions of a transaction are added, or none; brokers can also verify
+partitions without adding them.
+"""
 
 import pytest
 

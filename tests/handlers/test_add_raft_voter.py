@@ -1,4 +1,4 @@
-"""AddRaftVoter (KIP-853) on a broker that is alone; among several see tests/cluster/test_voters.py."""
+"""AddRaftVoter (KIP-853) on a single broker; for clusters see tests/cluster/test_voters.py."""
 
 from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.protocol.messages import AddRaftVoterRequest, AddRaftVoterResponse

@@ -21,7 +21,7 @@ from tests.handlers.quota_requests import (
 
 
 def core_quotas(broker: SimulatedBroker) -> object:
-    """What the core was told last."""
+    """Return the quotas in the core's last step."""
     told = [delta.client_quotas for delta in broker.core.applied if delta.client_quotas is not None]
     return told[-1]
 

@@ -1,4 +1,4 @@
-"""AlterConfigs answers as Apache Kafka 4.2.1 does."""
+"""AlterConfigs, with the responses of Apache Kafka 4.2.1."""
 
 from pykafka_core.handlers.configs import alter_configs
 from pykafka_core.handlers.outcome import finish

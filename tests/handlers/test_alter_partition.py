@@ -24,14 +24,14 @@ UNKNOWN_TOPIC_ID, INELIGIBLE_REPLICA, NEW_LEADER_ELECTED = 100, 107, 108
 
 
 def three(*, min_isr: int = 2) -> ClusterWorld:
-    """Broker 1 leads, and 2 and 3 are in sync."""
+    """Return a world in which broker 1 leads, and 2 and 3 are in sync."""
     world = ClusterWorld([1, 2, 3, 4], min_isr=min_isr)
     world.make_topic([1, 2, 3])
     return world
 
 
 def refused(world: ClusterWorld, process: Process, code: int) -> bool:
-    """Whether a request of a process is refused as a whole."""
+    """Return whether a request of a process is rejected as a whole."""
     answer = world.ask(alter_request(process))
     assert isinstance(answer, AlterPartitionResponse)
     return answer.error_code == code and not answer.topics
@@ -70,11 +70,11 @@ def test_request_older_than_the_leaders_latest_one_is_rejected() -> None:
     assert isr_after(7, [1, 2, 3]) == (1, 2, 3)
     assert isr_after(2**30, [1, 2]) == (1, 2)
     assert isr_after(2**31 - 1, [1]) == (1,)
-    # After the last number comes 0.
+    # The highest id is followed by 0.
     assert isr_after(0, [1, 3]) == (1, 3)
     world.correlation_id = 2**31 - 1
     assert refused(world, one, REQUEST_TIMED_OUT)
-    # Who numbers otherwise is no late one.
+    # An id far from the newest one belongs to another numbering, so the request is not late.
     assert isr_after(2**30 + 5, [1, 2]) == (1, 2)
 
 
@@ -168,7 +168,8 @@ def test_rule_31_only_the_process_that_caught_up_joins_the_isr() -> None:
     stale = world.alter_isr(one, [1, 2, 3], epochs={3: caught_up})
     assert stale.error_code == INELIGIBLE_REPLICA
     assert world.partition().isr == (1, 2)
-    # An older version, and a leader that does not know, name no process.
+    # Without the broker epoch of the process, the request is accepted: in older versions, and from
+    # a leader that does not know it.
     assert world.alter_isr(one, [1, 2, 3], epochs={3: -1}).error_code == 0
     assert world.alter_isr(one, [1, 2]).error_code == 0
     assert world.alter_isr(one, [1, 2, 3], version=2).error_code == 0
@@ -180,7 +181,7 @@ def test_rule_32_an_ineligible_member_does_not_change_the_committed_state() -> N
     before = world.partition()
     assert world.alter_isr(world.processes[1], [1, 3]).error_code == INELIGIBLE_REPLICA
     assert world.partition() == before
-    # What the leader asks for next, from the committed state, is done.
+    # The leader's next request, based on the committed state, is accepted.
     assert world.alter_isr(world.processes[1], [1]).error_code == 0
 
 

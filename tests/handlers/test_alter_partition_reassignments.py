@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: KIP-455, KIP-860. The codes are Apache Kafka 4.2.1's for the same requests."""
+"""AlterPartitionReassignments (KIP-455, KIP-860), with the error codes of Apache Kafka 4.2.1."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: KIP-113. The codes are Apache Kafka 4.2.1's for the same requests."""
+"""AlterReplicaLogDirs (KIP-113), with the error codes of Apache Kafka 4.2.1."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.foreign_brokers import GONE, SELF, make_orders, register_gone
 
 HERE = "memory"
-"""The log directory of a broker without one."""
+"""The name of the log directory of a broker in memory."""
 UNKNOWN, NOT_AVAILABLE, INVALID_TOPIC, NOT_FOUND = 3, 9, 17, 57
 Move = tuple[str, str, list[int]]
 

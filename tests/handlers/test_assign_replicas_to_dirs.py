@@ -1,4 +1,6 @@
-"""AssignReplicasToDirs: a replica in an offline directory does not lead until it is back."""
+"""AssignReplicasToDirs: a replica in an offline directory does not lead until the directory is
+online again.
+"""
 
 import pytest
 from hypothesis import given
@@ -21,7 +23,7 @@ from pykafka_core.protocol.messages import AssignReplicasToDirsResponse, Feature
 from tests.handlers.cluster_world import ClusterWorld, directory
 
 FIRST_EPOCH = 4
-"""Leader epoch of a topic of `ClusterWorld`."""
+"""Leader epoch of new topics in `ClusterWorld`."""
 
 
 def world_of(*replicas: int, elr: bool = True) -> ClusterWorld:
@@ -94,7 +96,7 @@ def test_static_min_insync_replicas_of_the_controller_applies(elr: bool) -> None
 
 
 def test_replicas_lost_one_after_another_leave_two_in_sync() -> None:
-    """Each broker's image may have been older than the request before."""
+    """The brokers may send these reports before they have applied the earlier changes."""
     world = ClusterWorld((1, 2, 3), min_isr=1)
     world.make_topic((1, 2, 3))
     codes = [code_of(world.assign(world.processes[node], LOST)) for node in (1, 2, 3)]
@@ -110,7 +112,9 @@ def test_replicas_lost_one_after_another_leave_two_in_sync() -> None:
 def test_reports_leave_two_and_the_minimum_in_sync_and_change_few_leaders(
     reports: list[tuple[int, bool]], count: int, min_isr: int
 ) -> None:
-    """A replica that is back does not lead by that, and joins only when its leader asks for it."""
+    """A replica that is online again does not become leader for that reason, and joins the ISR only
+    at the request of its leader.
+    """
     world = ClusterWorld((1, 2, 3, 4), min_isr=min_isr)
     world.make_topic(tuple(range(1, count + 1)))
     for node, is_lost in reports:

@@ -62,7 +62,9 @@ def test_rule_36_another_process_is_a_duplicate_while_the_session_is_valid() -> 
 
 
 def test_rule_36_a_new_controller_accepts_the_next_process_of_the_same_directories() -> None:
-    """The registered one has the time for two heartbeats, of 2 s: it may live, and this one be a copy of its disk."""
+    """The controller waits for two heartbeats of the registered process, of 2 s each: it may still
+    run, and the new process may use a copy of its disk.
+    """
     world = ClusterWorld([1])
     world.take_over()
     world.now_ns += 4 * SECOND - 1

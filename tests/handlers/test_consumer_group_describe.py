@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: members of consumer groups, with what they have and what they are to have."""
+"""ConsumerGroupDescribe: members of consumer groups, with current and target assignments."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_group_is_described_with_assignment_and_target(version: int) -> None:
 
 
 def test_partitions_that_a_member_still_has_to_revoke_are_described() -> None:
-    """Apache Kafka 4.3.1 and 4.4.0 describe them; 4.2.1 leaves them out."""
+    """Apache Kafka 4.3.1 and 4.4.0 return them; 4.2.1 omits them."""
     broker = broker_with_topic()
     beat(broker)
     beat(broker, member_id="n")

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: what is refused before a group is asked, and what a member is told."""
+"""ConsumerGroupHeartbeat: the checks before the group handles it, and the responses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -110,7 +110,7 @@ def set_for_group(broker: SimulatedBroker, **values: str) -> None:
 
 
 def is_member(broker: SimulatedBroker) -> bool:
-    """Without a heartbeat, which would be one."""
+    """Return whether the group has a member; a heartbeat would extend the session."""
     answer: Any = broker.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
     return bool(answer.groups[0].members)
 
@@ -139,7 +139,7 @@ def test_group_settings_apply_to_members(restarts: bool) -> None:
 
 
 def test_stored_settings_of_a_group_are_capped_to_the_bounds_of_its_broker() -> None:
-    """As in Kafka 4.4; the bounds were other ones when the settings were stored."""
+    """As in Kafka 4.4: the bounds have changed since the settings were stored."""
     broker = broker_with_topic()
     set_for_group(broker, session_timeout_ms="55000", heartbeat_interval_ms="7000")
     bounds = {
@@ -241,7 +241,7 @@ def test_a_silent_member_is_removed() -> None:
     assert beat(broker, FIRST).error_code == UnknownMemberIdError.code
 
 
-# Where both kinds of groups meet.
+# Groups of one kind that get requests for the other kind.
 
 
 def test_classic_group_with_members_rejects_consumers() -> None:
@@ -395,7 +395,7 @@ def deleted(broker: SimulatedBroker) -> int:
 
 
 def test_epoch_before_the_first_assignment_is_fenced() -> None:
-    """In 4.2 it was 0: an invalid request to join (42) instead of a fenced epoch (110)."""
+    """In Kafka 4.2 it was 0: an invalid request to join (42) instead of a fenced epoch (110)."""
     broker = broker_with_topic()
     beat(broker)
     assert beat(broker, FIRST - 1).error_code == FencedMemberEpochError.code

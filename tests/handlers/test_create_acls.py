@@ -1,4 +1,4 @@
-"""CreateAcls without an authorizer, as Apache Kafka 4.2.1 answers it."""
+"""CreateAcls without an authorizer, with the responses of Apache Kafka 4.2.1."""
 
 import pytest
 

@@ -16,7 +16,7 @@ Topic = CreatePartitionsRequest.CreatePartitionsTopic
 
 @pytest.fixture(autouse=True)
 def orders(broker: SimulatedBroker) -> None:
-    """A topic of two partitions."""
+    """Create a topic with two partitions."""
     topic = CreateTopicsRequest.CreatableTopic(
         name="orders", num_partitions=2, replication_factor=1
     )

@@ -1,4 +1,4 @@
-"""DeleteAcls without an authorizer, as Apache Kafka 4.2.1 answers it."""
+"""DeleteAcls without an authorizer, with the responses of Apache Kafka 4.2.1."""
 
 import pytest
 

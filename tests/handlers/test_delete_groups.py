@@ -1,4 +1,4 @@
-"""DeleteGroups: each group by itself."""
+"""DeleteGroups: each group is deleted separately."""
 
 import pytest
 

@@ -15,7 +15,7 @@ Partition = DeleteRecordsRequest.DeleteRecordsPartition
 
 @pytest.fixture(autouse=True)
 def orders(broker: SimulatedBroker) -> None:
-    """A topic with ten records in the first of two partitions, and an internal one."""
+    """Create a topic with ten records in the first of two partitions, and an internal topic."""
     topics = [
         CreateTopicsRequest.CreatableTopic(name=name, num_partitions=2, replication_factor=1)
         for name in ("orders", "__consumer_offsets")
@@ -29,7 +29,7 @@ def orders(broker: SimulatedBroker) -> None:
 def delete(
     broker: SimulatedBroker, *asked: tuple[str, int, int], version: int = 2
 ) -> list[tuple[int, int]]:
-    """(low watermark, error code) of each (topic, partition, offset)."""
+    """Delete records; return low watermark and error code for each topic, partition and offset."""
     topics = [
         Topic(name=name, partitions=[Partition(partition_index=index, offset=offset)])
         for name, index, offset in asked

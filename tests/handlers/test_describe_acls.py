@@ -1,4 +1,4 @@
-"""DescribeAcls without an authorizer, as Apache Kafka 4.2.1 answers it."""
+"""DescribeAcls without an authorizer, with the responses of Apache Kafka 4.2.1."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs answers as Apache Kafka 4.2.1 does."""
+"""DescribeConfigs, with the responses of Apache Kafka 4.2.1."""
 
 import pytest
 
@@ -154,7 +154,7 @@ def test_groups_and_subscriptions_show_their_settings_and_the_defaults() -> None
 
 
 def test_broker_setting_for_all_groups_is_the_source_of_the_setting_of_each_group() -> None:
-    """It was a default of the group (5), as in Kafka 4.2; since 4.3 it has the broker's source."""
+    """In Kafka 4.2 it was a default of the group (5); since 4.3 it has the broker's source."""
     configs = BrokerConfigs({"group.consumer.heartbeat.interval.ms": "6000"})
     context = new_context(
         {(GROUP, "own"): {"consumer.heartbeat.interval.ms": "7000"}}, settings=configs

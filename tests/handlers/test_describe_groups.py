@@ -1,4 +1,4 @@
-"""DescribeGroups: members with metadata and assignment; what does not exist."""
+"""DescribeGroups: members with metadata and assignment, and unknown groups."""
 
 import pytest
 

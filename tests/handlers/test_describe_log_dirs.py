@@ -24,7 +24,7 @@ Asked = DescribeLogDirsRequest.DescribableLogDirTopic
 
 @pytest.fixture(autouse=True)
 def orders(broker: SimulatedBroker) -> None:
-    """A topic of two partitions, one with a record."""
+    """Create a topic with two partitions, one of which has a record."""
     topic = CreateTopicsRequest.CreatableTopic(
         name="orders", num_partitions=2, replication_factor=1
     )
@@ -112,7 +112,7 @@ def test_failed_directory_is_an_error_as_in_kafka_and_a_full_one_is_a_state(
 
 
 def asked(broker: SimulatedBroker, version: int) -> DescribeLogDirsResponse.DescribeLogDirsResult:
-    """The one directory, as a client decodes it."""
+    """Return the only directory, as a client decodes it."""
     answer = broker.ask(DescribeLogDirsRequest(topics=None), version)
     body = encode_message(answer, version)
     read = decode_response(DESCRIBE_LOG_DIRS, version, body)

@@ -15,7 +15,7 @@ Partition = DescribeProducersResponse.PartitionResponse
 
 @pytest.fixture(autouse=True)
 def orders(broker: SimulatedBroker) -> None:
-    """A topic that one producer has written to."""
+    """Create a topic with records of one producer."""
     topic = CreateTopicsRequest.CreatableTopic(
         name="orders", num_partitions=1, replication_factor=1
     )

@@ -1,4 +1,4 @@
-"""DescribeTransactions: who a transactional id belongs to, and what it has open."""
+"""DescribeTransactions: the producer of a transactional id, and its open transaction."""
 
 from typing import Any
 
@@ -41,7 +41,9 @@ def test_an_unknown_id_is_an_error() -> None:
 def test_naming_a_transaction_many_times_does_not_multiply_the_reply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One of 9,000 partitions, named 500 times in some kilobytes, was an answer of 18 MB."""
+    """A request of some kilobytes that repeated a transaction of 9,000 partitions 500 times got a
+    response of 18 MB.
+    """
     broker = transactional_broker()
     add(broker, producer_of(broker), 0, 1)
     described = []

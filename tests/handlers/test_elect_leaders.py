@@ -1,4 +1,4 @@
-"""ElectLeaders: KIP-183, KIP-460. The codes are Apache Kafka 4.2.1's for the same requests."""
+"""ElectLeaders (KIP-183, KIP-460), with the error codes of Apache Kafka 4.2.1."""
 
 import pytest
 
@@ -150,7 +150,7 @@ def test_partition_without_live_replicas_stays_leaderless(broker: SimulatedBroke
 
 
 def elect(world: ClusterWorld, kind: int) -> list[int]:
-    """The codes of an election in all partitions of ``orders``, in order."""
+    """Elect leaders of all partitions of ``orders``; return the error codes in order."""
     indexes = list(world.image.topics.by_name["orders"].partitions)
     named = ElectLeadersRequest.TopicPartitions(topic="orders", partitions=indexes)
     request = ElectLeadersRequest(election_type=kind, topic_partitions=[named], timeout_ms=1000)

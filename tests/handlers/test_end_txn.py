@@ -1,4 +1,6 @@
-"""EndTxn: the decision is stored, the answer leaves, markers follow, and the transaction is complete."""
+"""EndTxn: the decision is stored, the response is sent, markers are written, and the transaction is
+complete.
+"""
 
 from itertools import count
 from typing import Any
@@ -116,7 +118,9 @@ def test_failed_marker_is_written_again() -> None:
 def test_failed_append_of_the_end_is_retried_with_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The shard was loaded again at once, and had the markers written again, thousands of times a second."""
+    """The shard was loaded again at once and requested its markers again, thousands of times a
+    second.
+    """
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 0)
@@ -126,7 +130,8 @@ def test_failed_append_of_the_end_is_retried_with_pauses(
     def append(
         core: FakeCore, token: int, partition: PartitionId, *rest: Any, **named: Any
     ) -> None:
-        # The first is the decision; without a bound a broker that never rests would not fail.
+        # The first append is the decision. Without a limit the test would not end if the retries
+        # had no delay.
         if partition[0] == decided and 0 < next(appends) < 100:
             core.push(Appended(token, KafkaStorageError.code, -1))
         else:
@@ -163,7 +168,9 @@ def test_a_decided_transaction_ends_after_a_restart() -> None:
 
 
 def test_reloaded_shard_contains_the_end_after_all_markers() -> None:
-    """The first markers' end came before the second ones, which could then end the producer's next transaction."""
+    """The first markers completed the transaction before the second ones were written, which could
+    then end the producer's next transaction.
+    """
     broker = SimulatedBroker({"transaction.state.log.num.partitions": "1"})
     broker.ask(FindCoordinatorRequest(key=ID, key_type=1), 3)
     create_topic(broker)
@@ -176,8 +183,8 @@ def test_reloaded_shard_contains_the_end_after_all_markers() -> None:
     broker.run()
     broker.core.complete_append()  # the decision
     broker.run()
-    broker.core.complete_append(KafkaStorageError.code)  # what another transaction has begun
-    broker.core.complete_append()  # the marker; it is told while the shard is loaded
+    broker.core.complete_append(KafkaStorageError.code)  # the start of another transaction
+    broker.core.complete_append()  # the marker, while the shard is being loaded
     broker.run()
     assert describe(broker).transaction_state == "PrepareCommit"
     broker.core.hold_appends = False
@@ -187,7 +194,7 @@ def test_reloaded_shard_contains_the_end_after_all_markers() -> None:
 
 
 def test_transaction_at_the_last_epoch_of_a_producer_ends_after_a_restart() -> None:
-    """The broker has no producer ids then, and what asks for more of them was refused."""
+    """The broker has no producer ids after a restart, and the request for more was rejected."""
     broker = transactional_broker()
     producer = (7, EXHAUSTED_EPOCH)
     last = Transaction(
@@ -215,7 +222,7 @@ def test_transaction_at_the_last_epoch_of_a_producer_ends_after_a_restart() -> N
 
 
 def test_failed_load_of_a_group_shard_is_retried_one_at_a_time() -> None:
-    """It refuses at once, and each try was followed by two."""
+    """Each attempt failed at once, and was followed by two more."""
     broker = transactional_broker()
     producer = producer_of(broker)
     add_offsets(broker, producer)
@@ -252,9 +259,10 @@ def test_an_older_producer_is_fenced(version: int, code: int) -> None:
 def test_partition_with_a_later_epoch_does_not_block_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """One such partition ended the writing of markers: the transaction stayed decided, and no new producer came in.
+    """One such partition stopped the writing of markers: the transaction stayed prepared, and no
+    new producer could start.
 
-    It happens where the coordinator's last records were lost, and the partition's were not.
+    It happens if the coordinator's last records were lost, but not those of the partition.
     """
     broker = transactional_broker()
     producer = producer_of(broker)

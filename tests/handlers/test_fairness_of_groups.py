@@ -1,6 +1,6 @@
-"""What one client may ask of a group does not keep the control thread from others' heartbeats.
+"""Large requests about one group do not keep the control thread from the heartbeats of others.
 
-Judged by how many records one turn encodes, not by time: the machine under a test may be slow.
+The tests count the records that one turn encodes instead of time, because the machine may be slow.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs answers as Apache Kafka 4.2.1 does."""
+"""IncrementalAlterConfigs, with the responses of Apache Kafka 4.2.1."""
 
 from collections.abc import Iterator
 from unittest.mock import Mock
@@ -31,7 +31,7 @@ TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 def alter(
     context: Context, *rows: Row, kind: int = TOPIC, name: str = "t", validate: bool = False
 ) -> tuple[list[tuple[str, str | None]], int, str | None]:
-    """Records as (name, value), error code, error text."""
+    """Alter configs; return the records as pairs of name and value, the error code and text."""
     request = IncrementalAlterConfigsRequest(
         resources=[
             IncrementalAlterConfigsRequest.AlterConfigsResource(
@@ -79,7 +79,7 @@ def test_list_settings_accept_append_and_subtract() -> None:
     assert alter(context, (name, APPEND, "1:1,2:1"))[0] == [(name, "0:1,1:1,2:1")]
     assert alter(context, (name, SUBTRACT, "0:1"))[0] == [(name, "1:1")]
     assert alter(context, (name, SUBTRACT, "0:1,1:1"))[0] == [(name, "")]
-    # What is not set starts from the default.
+    # A config without a value starts from the default.
     assert alter(new_context(), ("cleanup.policy", APPEND, "delete"))[0] == [
         ("cleanup.policy", "delete")
     ]
@@ -308,14 +308,14 @@ def test_resource_named_twice_is_rejected_both_times() -> None:
 
 
 def test_a_message_fits_into_every_version_of_the_answer() -> None:
-    """One that named 9,000 settings could not be encoded, and the connection was closed."""
+    """A message with 9,000 settings could not be encoded, and the connection was closed."""
     _, code, text = alter(new_context(), *[(f"😀{n}", SET, None) for n in range(9_000)])
     assert code == 42
     assert len((text or "").encode()) <= 32_767
 
 
 class NotLookedThrough(dict[str, str]):
-    """Settings that can be looked up, but not looked through."""
+    """Settings that can be looked up, but not iterated."""
 
     def __iter__(self) -> Iterator[str]:
         raise AssertionError("all that a resource has is looked through")
@@ -325,7 +325,7 @@ class NotLookedThrough(dict[str, str]):
 
 @pytest.mark.parametrize("name", ["", "1"])
 def test_altering_a_broker_does_not_read_all_of_its_settings(name: str) -> None:
-    """Altering `log.retention.ms` took 2.7 s beside 120,000 unknown names."""
+    """With 120,000 unknown names, altering `log.retention.ms` took 2.7 s."""
     held = NotLookedThrough({f"unknown.{n}": "v" for n in range(5_000)})
     context = new_context({(BROKER, name): held})
     row = ("log.retention.ms", SET, "1234567")
@@ -381,7 +381,7 @@ def test_settings_of_one_resource_are_checked_in_slices(kind: int) -> None:
 
 
 class Unread:
-    """A resource with settings that nobody may look at."""
+    """A resource whose settings must not be read."""
 
     resource_type, resource_name = TOPIC, "t"
 
@@ -396,7 +396,7 @@ def test_too_many_resources_are_rejected_before_their_settings_are_read() -> Non
 
 
 def altered_brokers(*names: str) -> tuple[list[str], list[int]]:
-    """Names of the brokers in the records, and the answers."""
+    """Return the names of the brokers in the records, and the error codes."""
     configs = [
         IncrementalAlterConfigsRequest.AlterableConfig(
             name="log.retention.ms", config_operation=SET, value="1"
@@ -418,7 +418,7 @@ def altered_brokers(*names: str) -> tuple[list[str], list[int]]:
 
 @pytest.mark.parametrize("name", ["1", "01", "+1", "0000000001"])
 def test_broker_is_stored_by_its_number_in_canonical_form(name: str) -> None:
-    """`01` was stored where no broker looks."""
+    """`01` was stored under a name that no broker reads."""
     assert altered_brokers(name) == (["1"], [0])
 
 
@@ -432,7 +432,7 @@ def test_invalid_or_foreign_broker_id_is_rejected(name: str) -> None:
 
 
 def test_controller_accepts_forwarded_changes_for_every_registered_node() -> None:
-    """Kafka's tools alter a broker's settings at that broker, which the controller refused."""
+    """Kafka's tools alter a broker's settings at that broker; the controller rejected this."""
     context = new_context(settings=BrokerConfigs({"controller.listener.names": "CONTROLLER"}))
     context = context._replace(node=context.node._replace(node_id=9))
     row = ("log.retention.ms", SET, "1")
@@ -468,7 +468,7 @@ NO_SUBSET = (
 def test_client_of_the_controller_cannot_cordon_more_directories(
     stored: str | None, value: str | None, is_subset: bool
 ) -> None:
-    """As Kafka 4.4.0: only a broker can check which directories it has."""
+    """As in Kafka 4.4.0: only a broker can check which directories it has."""
     settings = BrokerConfigs({"controller.listener.names": "CONTROLLER"})
     configs = {(BROKER, "1"): {} if stored is None else {CORDONED: stored}}
     context = new_context(configs, settings=settings)

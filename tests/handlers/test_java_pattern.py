@@ -1,4 +1,6 @@
-"""Expressions are judged as ``java.util.regex.Pattern`` of Java 17 does, in time that grows with their length alone."""
+"""Expressions are accepted as by ``java.util.regex.Pattern`` of Java 17, in a time that only
+depends on their length.
+"""
 
 import pytest
 from hypothesis import given
@@ -205,7 +207,7 @@ def test_invalid_java_pattern_is_rejected(text: str) -> None:
     ids=lambda text: text[:8],
 )
 def test_long_expression_is_parsed_in_as_many_slices_as_it_has_tokens(text: str) -> None:
-    """`re.compile` takes 30 ms for one of the first one's classes, and recurses for each group."""
+    """`re.compile` takes 30 ms for one of the first text's classes, and recurses for groups."""
     slices = sum(1 for _ in is_java_pattern(text))
     assert slices <= len(text)
 

@@ -1,4 +1,4 @@
-"""JoinGroup: what is checked before the coordinator is asked, and each version's answer."""
+"""JoinGroup: the checks before the coordinator handles it, and the response in each version."""
 
 from typing import Any
 

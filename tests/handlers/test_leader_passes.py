@@ -1,4 +1,4 @@
-"""Elections from time to time: of preferred leaders, and where nobody leads."""
+"""Periodic elections: of preferred leaders, and of leaders for partitions without one."""
 
 import pytest
 

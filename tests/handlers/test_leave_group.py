@@ -1,4 +1,4 @@
-"""LeaveGroup: one member before version 3, many since."""
+"""LeaveGroup: one member before version 3, many members from version 3 on."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""ListConfigResources answers as Apache Kafka 4.2.1 does."""
+"""ListConfigResources, with the responses of Apache Kafka 4.2.1."""
 
 from pykafka_core.handlers.configs import list_config_resources
 from pykafka_core.handlers.context import Context

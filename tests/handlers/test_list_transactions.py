@@ -1,4 +1,4 @@
-"""ListTransactions: all of this node's, or those that pass the filters."""
+"""ListTransactions: all transactional ids of this node, or those that match the filters."""
 
 from itertools import count
 
@@ -61,7 +61,7 @@ def test_invalid_pattern_is_rejected(pattern: str) -> None:
 
 
 def test_many_transactions_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a shard were judged in one turn: 26 ms for 25,000 and a pattern."""
+    """All transactions of a shard were filtered in one turn: 26 ms for 25,000 and a pattern."""
     broker = SimulatedBroker({"transaction.state.log.num.partitions": "1"})
     broker.ask(FindCoordinatorRequest(key="idle", key_type=1), 3)
     for number in range(30):

@@ -1,4 +1,4 @@
-"""What a client sends may be long, and an error message that repeats it has to fit into the answer."""
+"""Names in requests may be long; an error message that repeats one must fit into the response."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -71,10 +71,10 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 NAME_LENGTH_MAX = 32_767
-"""In bytes, in every version: Kafka takes no longer string."""
+"""Maximum length of a string in bytes, in every version, as in Kafka."""
 
 KINDS = (2, 4, 8, 16, 32, 99)
-"""Of resources, and one that there is not."""
+"""Kinds of resources, and a kind that does not exist."""
 
 Topic = CreateTopicsRequest.CreatableTopic
 TopicConfig = CreateTopicsRequest.CreatableTopicConfig
@@ -148,7 +148,7 @@ def incremental_alter_configs(name: str, _: int) -> Iterator[Message]:
 
 
 def changes(name: str) -> Iterator[tuple[str, str, str | None]]:
-    """Resource, setting and value."""
+    """Yield resource, setting and value."""
     for of in (name, "1"):
         yield from ((of, name, name), (of, name, None), (of, "retention.ms", name))
         yield from ((of, "log.retention.ms", name), (of, "match", name))
@@ -466,7 +466,7 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
 
 
 def error_messages(answer: object) -> Iterator[str]:
-    """Of the answer and of all that is in it."""
+    """Yield the error messages of a response and of all its parts."""
     if isinstance(answer, list):
         for one in answer:
             yield from error_messages(one)
@@ -498,7 +498,7 @@ def test_error_messages_are_truncated(row: Row, broker: SimulatedBroker) -> None
 
 
 def test_error_messages_are_those_of_errors() -> None:
-    """A text that a handler makes by itself would not be cut."""
+    """A text that a handler creates without an error class would not be truncated."""
     texts = set()
     for path in Path(*pykafka_core.handlers.__path__).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -515,7 +515,7 @@ def test_error_messages_are_those_of_errors() -> None:
         "str(error) if error else None",
         "found.error_message",
         "None if isinstance(error, NoReassignmentInProgressError) else str(error)",
-        # Of a number, or fixed.
+        # Texts with a number, and constant texts.
         "error_message",
         "text",
         "'NONE'",

@@ -1,4 +1,6 @@
-"""Thousands of transactions that end together do not keep the control thread from others, or from their own end."""
+"""Thousands of transactions that end together do not block the control thread for other requests,
+and all of them complete.
+"""
 
 from itertools import count
 from typing import Any
@@ -48,7 +50,7 @@ def send_commit(broker: SimulatedBroker, name: str, producer: Producer) -> None:
 
 
 def decide(broker: SimulatedBroker, producers: dict[str, Producer]) -> None:
-    """All are decided, and nothing has followed yet."""
+    """Decide all transactions, without any further step."""
     broker.core.hold_appends = True
     for name, producer in producers.items():
         send_commit(broker, name, producer)
@@ -59,7 +61,7 @@ def decide(broker: SimulatedBroker, producers: dict[str, Producer]) -> None:
 
 
 def limit_batches(broker: SimulatedBroker, bytes_max: int) -> None:
-    """``max.message.bytes`` of the transactions' topic."""
+    """Set ``max.message.bytes`` of the topic `__transaction_state`."""
     changed = IncrementalAlterConfigsRequest.AlterableConfig(
         name="max.message.bytes", value=str(bytes_max)
     )
@@ -76,7 +78,9 @@ def refuse_marker(core: FakeCore, settling: Any, place: int, _marker: object) ->
 def test_markers_of_many_transactions_leave_time_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those of all that a commit or a load had decided were begun in one turn: half a second for 8,000."""
+    """The markers of all transactions in a commit or a load were started in one turn: half a second
+    for 8,000.
+    """
     broker = transactional_broker()
     producers = begin_many(broker)
     decide(broker, producers)
@@ -103,7 +107,7 @@ def test_markers_of_many_transactions_leave_time_for_others(
 def test_markers_of_many_partitions_are_written_by_several_calls_of_the_core(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those of 9,000 partitions were one call: 170 ms."""
+    """The markers of 9,000 partitions were written by one call, which took 170 ms."""
     broker = transactional_broker()
     partitions = 2 * PARTITIONS_AT_ONCE + 5
     create_topic(broker, partitions, "many")
@@ -128,7 +132,7 @@ def test_markers_of_many_partitions_are_written_by_several_calls_of_the_core(
 def test_end_that_fits_into_no_batch_is_stored_when_it_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It was refused once, and the transaction stayed decided until the next start."""
+    """It was rejected once, and the transaction stayed prepared until the next start."""
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 0)
@@ -147,7 +151,7 @@ def test_end_that_fits_into_no_batch_is_stored_when_it_fits(
 def test_repeated_marker_failures_are_reported_once_a_minute(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each of 10,000 partitions had a line, ten times a second."""
+    """Each of 10,000 partitions was logged, ten times a second."""
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 0, 1, 2)

@@ -1,4 +1,4 @@
-"""OffsetCommit: what is committed is fetched again, and what cannot be committed has Kafka's error."""
+"""OffsetCommit: committed offsets are fetched again, and rejected ones have Kafka's errors."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def test_a_commit_that_fits_into_no_batch_changes_nothing() -> None:
 
 def test_without_the_offsets_topic_nothing_is_committed() -> None:
     broker = SimulatedBroker()
-    assert commit(broker, {0: 5}) == [3]  # there is no such topic either
+    assert commit(broker, {0: 5}) == [3]  # the topic does not exist, either
     assert commit(broker_with_coordinator(), {0: 5}) == [3]
 
 
@@ -108,7 +108,7 @@ def test_offsets_of_an_empty_group_expire_a_week_after_their_commit() -> None:
 
 
 def pass_time(broker: SimulatedBroker, duration_ms: int) -> None:
-    """By both clocks, and long enough for what is searched at intervals."""
+    """Advance both clocks, by enough for the periodic searches."""
     broker.core.clock_ms += duration_ms
     for _ in range(5):
         pass_ms(broker, 600_001)

@@ -1,4 +1,4 @@
-"""OffsetDelete: an administrator has a group forget offsets."""
+"""OffsetDelete: an administrator deletes offsets of a group."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_missing_topic_returns_an_error() -> None:
 def test_offsets_of_topics_that_members_are_subscribed_to_stay() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 1})
-    joined(broker)  # its metadata names no topics, so it may read all of them
+    joined(broker)  # the topics in its metadata cannot be read, so it may subscribe to all
     assert delete(broker, [0]) == (0, [86])
     assert fetch(broker, [0])[0][0] == 1
 

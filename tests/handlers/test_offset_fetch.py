@@ -1,4 +1,4 @@
-"""OffsetFetch: what groups have committed, in each version's form."""
+"""OffsetFetch: the committed offsets of groups, in the format of each version."""
 
 import pytest
 
@@ -102,7 +102,7 @@ def test_offsets_of_a_deleted_topic_are_removed_and_those_of_its_successor_stay(
 
 
 def reloaded(broker: SimulatedBroker, *batches: bytes) -> SimulatedBroker:
-    """A broker that finds more in the log of the group's coordinator."""
+    """Return a broker whose log of the group's coordinator has more batches."""
     partition = coordinator_partition("g", len(broker.image.topics.by_name[GROUP_TOPIC].partitions))
     log = broker.core.logs[topic_id(broker, GROUP_TOPIC), partition]
     for batch in batches:
@@ -112,7 +112,7 @@ def reloaded(broker: SimulatedBroker, *batches: bytes) -> SimulatedBroker:
 
 
 def of_transaction(records: list[KeyValue], control: bool = False) -> bytes:
-    """A batch of producer 7. Its checksum covers what follows it."""
+    """Return a batch of producer 7, with a new checksum."""
     batch = encode_batch(0, 0, 0, records, control)
     fields = bytearray(batch[21:])
     fields[1] |= 1 << 4

@@ -1,4 +1,6 @@
-"""Offsets of a topic that was deleted do not come back for a new topic of its name, whatever happens in between."""
+"""Offsets of a deleted topic never apply to a new topic of the same name, whatever happens in
+between.
+"""
 
 from pykafka_core.protocol.messages import DeleteTopicsRequest
 from pykafka_core.testing.fake_core import FakeCore
@@ -24,7 +26,7 @@ def test_a_topic_deleted_right_before_a_crash_leaves_no_offsets_to_its_successor
     broker = broker_with_topic()
     commit(broker, {0: 7})
     delete_topic(broker)
-    # Before the search for what is gone was due, the broker is gone.
+    # The broker ends before the removal of the offsets was due.
     again = SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)
     again.run()
     assert offset_of_new_topic(again) == NONE_COMMITTED
@@ -34,7 +36,7 @@ def test_a_topic_deleted_while_the_coordinator_loads_leaves_no_offsets_to_its_su
     broker = broker_with_topic()
     commit(broker, {0: 7})
     again = SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)
-    # Nothing has run so far: the shards are loading.
+    # No event was handled so far: the shards are loading.
     delete_topic(again)
     again.run()
     assert offset_of_new_topic(again) == NONE_COMMITTED
@@ -61,7 +63,7 @@ def test_offsets_reloaded_after_a_failed_append_are_removed_with_their_topic() -
     broker.core.complete_append()
     broker.run()
     assert broker.answer(request) is not None
-    pass_ms(broker, 10)  # the tombstones are on their way
+    pass_ms(broker, 10)  # the tombstones are being written
     broker.core.complete_append(56)
     broker.core.hold_appends = False
     broker.run()

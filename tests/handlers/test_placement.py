@@ -1,4 +1,4 @@
-"""Where replicas of new partitions go."""
+"""The placement of replicas of new partitions."""
 
 from collections import Counter
 
@@ -20,7 +20,7 @@ def placed(*brokers: Broker, factor: int = 3, count: int = COUNT) -> list[tuple[
 
 
 def in_racks(racks: str) -> list[Broker]:
-    """Brokers 0, 1, … in racks of one letter each."""
+    """Return brokers 0, 1, …, each in the rack with its letter."""
     return [broker(node, rack=rack) for node, rack in enumerate(racks)]
 
 

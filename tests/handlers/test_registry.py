@@ -1,4 +1,6 @@
-"""The closed world of APIs: what ApiVersions offers is what has a handler and a test."""
+"""The closed world of APIs: each API in ApiVersions has a handler and a test, and no other API has
+one.
+"""
 
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +21,7 @@ from pykafka_core.handlers.registry import (
 )
 from pykafka_core.protocol import api_versions
 
-# Kafka 4.4.0 on a broker listener (contract/kafka.md#1), without what is answered in Rust.
+# Kafka 4.4.0 on a broker listener (contract/kafka.md#1), without the APIs that Rust handles.
 KAFKA_4_4_0 = {
     8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6),
     16: (0, 5), 17: (0, 1), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 24: (0, 5), 25: (0, 4),
@@ -37,7 +39,7 @@ NOT_BUILT = {
     "share groups": {76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92},
 }
 
-# Kafka 4.4.0 on a listener of controllers: those of a broker's listener, and those of no other.
+# Kafka 4.4.0 on a controller listener: APIs that a broker listener also has, and all others.
 ON_BOTH = {
     1, 17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 55, 57,
     60, 64, 80, 81, 94,
@@ -63,12 +65,13 @@ DECLARED_EXCEPTIONS = {
 
 
 WITH_DIRECTORY_IDS = {1: (16, 18), 52: (1, 2), 53: (1, 1), 54: (1, 1), 59: (1, 1)}
-"""Of the quorum's own requests those versions are built that name a replica by its directory too (KIP-853)."""
+"""For the requests between quorum replicas, only the versions with directory ids are implemented
+(KIP-853)."""
 ALL_ROWS = sorted({*ROWS, *CONTROLLER_ROWS})
 
 
 ANSWERED_BY_THE_CONTROLLER = {55, 80, 81}
-"""Only the leader of the quorum knows the answer, and nothing is proposed for it by the handler."""
+"""APIs that need the leader of the quorum, but whose handlers propose no records."""
 
 
 def test_offered_apis_are_those_of_kafka_4_4_0_that_are_built() -> None:

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (KIP-853) on a broker that is alone; among several see tests/cluster/test_voters.py."""
+"""RemoveRaftVoter (KIP-853) on a single broker; for clusters see tests/cluster/test_voters.py."""
 
 from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.protocol.messages import RemoveRaftVoterRequest, RemoveRaftVoterResponse

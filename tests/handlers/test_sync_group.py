@@ -14,7 +14,7 @@ from tests.handlers.group_requests import broker_with_coordinator, join_request
 
 
 def names(version: int) -> dict[str, Any]:
-    """What a request has to name besides."""
+    """Return the additional fields that this version requires."""
     return {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
 
 

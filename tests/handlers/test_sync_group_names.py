@@ -1,4 +1,4 @@
-"""SyncGroup names its protocol since version 5."""
+"""SyncGroup has the name of the protocol since version 5."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: taken as part of the transaction, or refused and nothing is kept."""
+"""TxnOffsetCommit: accepted as part of the transaction, or rejected without any effect."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""UpdateFeatures: KIP-584, KIP-778. Codes and texts are Apache Kafka 4.2.1's for the same requests."""
+"""UpdateFeatures (KIP-584, KIP-778), with the error codes and texts of Apache Kafka 4.2.1."""
 
 import pytest
 
@@ -207,7 +207,7 @@ def test_kraft_version_of_the_voters_can_only_be_raised(
 
 
 def offered(broker: SimulatedBroker) -> dict[str, int]:
-    """As ApiVersions has them."""
+    """Return the finalized features as in ApiVersions."""
     steps = [step.finalized_features for step in broker.core.applied]
     _, levels = next(found for found in reversed(steps) if found is not None)
     return dict(levels)
@@ -216,7 +216,7 @@ def offered(broker: SimulatedBroker) -> dict[str, int]:
 def test_release_is_finalized_without_unsupported_features(
     broker: SimulatedBroker,
 ) -> None:
-    """``kafka-features upgrade --release-version 4.4`` asks for all of these or none."""
+    """``kafka-features upgrade --release-version 4.4`` requests all of these or none."""
     release: dict[str, int] = {
         ELR: 1, "group.version": 1, KRAFT: 1, METADATA: 33, TRANSACTION: 2,
     }  # fmt: skip
@@ -280,7 +280,7 @@ def registered(*features: tuple[str, int, int]) -> RegisterBrokerRecord:
 def test_level_must_be_supported_by_every_registered_broker(
     broker: SimulatedBroker,
 ) -> None:
-    """A broker that is down would not understand the metadata when it comes back."""
+    """A broker that is down would not understand the metadata after its restart."""
     ask(broker, (METADATA, 25, SAFE), (ELR, 0, SAFE))
     commit(broker, registered((METADATA, 7, 25), (TRANSACTION, 0, 2)))
     refused = refusal(broker, (METADATA, 29, UPGRADE))

@@ -1,4 +1,6 @@
-"""WriteTxnMarkers: a client may abort what hangs, and nothing else; what another broker sends is written."""
+"""WriteTxnMarkers: clients may only abort hanging transactions; all markers of other brokers are
+written.
+"""
 
 import pytest
 
@@ -83,7 +85,9 @@ def test_offsets_of_a_hanging_transaction_are_aborted() -> None:
 def test_abort_that_the_log_rejects_does_not_affect_the_groups(
     epoch: int, coordinator_epoch: int, transaction_version: int, code: int
 ) -> None:
-    """One with an old epoch was appended, refused, and the groups of the whole partition were loaded again."""
+    """A marker with an old epoch was appended and rejected, and all groups of the partition were
+    loaded again.
+    """
     broker = transactional_broker()
     producer_of(broker)
     producer = producer_of(broker)
@@ -112,7 +116,9 @@ FOR_BROKERS = {"inter.broker.listener.name": "PLAINTEXT"}
 
 
 def broker_in_cluster() -> SimulatedBroker:
-    """Its clients come by the listener for brokers, and there is another one."""
+    """Return a broker in a cluster with another broker; requests arrive at the inter-broker
+    listener.
+    """
     broker = transactional_broker(FOR_BROKERS)
     register_gone(broker)
     return broker
@@ -156,7 +162,7 @@ def test_marker_of_a_replaced_coordinator_is_rejected(topic: str) -> None:
 def test_broker_gets_error_codes_that_a_kafka_coordinator_expects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With a code that it does not know its transaction never ends."""
+    """With an unexpected code, the transaction would never end there."""
     broker = broker_in_cluster()
     producer = producer_of(broker)
     assert mark(broker, producer, 9, commit=True) == 3

@@ -1,4 +1,4 @@
-"""Requests of transactional producers, on a broker whose coordinators are there."""
+"""Requests of transactional producers, on a broker that has coordinators."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ Producer = tuple[int, int]
 
 
 def transactional_broker(config: Mapping[str, str] | None = None) -> SimulatedBroker:
-    """With coordinators, and a topic of three partitions."""
+    """Return a broker with coordinators and a topic of three partitions."""
     broker = broker_with_coordinator(config)
     broker.ask(FindCoordinatorRequest(key=ID, key_type=1), 3)
     create_topic(broker)
@@ -44,7 +44,7 @@ def init(
     version: int = 5,
     producer: Producer = (-1, -1),
 ) -> tuple[int, Producer]:
-    """Error code, and what the producer got."""
+    """Return the error code, and the producer id and epoch."""
     request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
     if producer != (-1, -1):
         request.producer_id, request.producer_epoch = producer
@@ -68,7 +68,7 @@ def add(
     verify_only: bool = False,
     name: str = ID,
 ) -> list[int]:
-    """Error codes by partition."""
+    """Add partitions; return error codes by partition."""
     named = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
         name=topic, partitions=list(partitions)
     )
@@ -110,7 +110,7 @@ def add_offsets(broker: SimulatedBroker, producer: Producer, group: str = "g") -
 def end(
     broker: SimulatedBroker, producer: Producer, *, commit: bool, version: int = 4
 ) -> tuple[int, Producer]:
-    """Error code, and what the producer has from now on (from version 5 on)."""
+    """Return the error code and, from version 5 on, the producer id and epoch from now on."""
     request = EndTxnRequest(
         transactional_id=ID,
         producer_id=producer[0],
@@ -131,7 +131,7 @@ def commit_offsets(
     metadata: str = "m",
     **fields: object,
 ) -> list[int]:
-    """TxnOffsetCommit; error codes by partition."""
+    """Send a TxnOffsetCommit; return error codes by partition."""
     partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
     rows = [
         partition(partition_index=index, committed_offset=offset, committed_metadata=metadata)
@@ -170,7 +170,7 @@ def verify(
     add_partitions: bool = False,
     name: str = ID,
 ) -> list[int]:
-    """What a produce request that begins to write there is told."""
+    """Return the result of the verification for a produce request."""
     broker.core.verdicts.clear()
     broker.core.push(
         VerifyTransaction(

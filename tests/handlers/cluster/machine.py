@@ -1,9 +1,9 @@
 """Brokers that register, fail, stop and return in any order, with invariants after every step.
 
-The model beside the controller is data: who holds every committed record of a partition. A record
-is committed when every member of the ISR has it and the ISR is large enough. Where eligible
-replicas are kept, which are meant to survive that, a broker that is killed loses what it had not
-synced; without them a kill loses nothing, for nothing would help.
+The model is the set of nodes that have every committed record of a partition. A record is committed
+when every member of the ISR has it and the ISR is large enough. With eligible leader replicas,
+which must tolerate this, a killed broker loses the records that it had not synced. Without them a
+kill loses no records, because no rule could then prevent a loss.
 """
 
 from collections.abc import Iterator
@@ -98,7 +98,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=nodes)
     def starts(self, node: int) -> None:
-        """A process takes the place of one that is gone."""
+        """A new process replaces one that has ended."""
         if node not in self.nodes or node in self.running:
             return
         incarnation = self.world.end_offset * 10 + node
@@ -118,7 +118,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=nodes)
     def an_impostor_starts(self, node: int) -> None:
-        """Another process has the id of one that is alive, on another disk."""
+        """Another process with the id of a live one, but with another disk, registers."""
         if node in self.running and self.world.now_ns - self.heard[node] <= SESSION_NS:
             request = registration(node, 3)
             request.log_dirs = [directory(node + 100)]
@@ -128,7 +128,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=nodes)
     def is_killed(self, node: int) -> None:
-        """A process ends as it is."""
+        """A process ends without a clean stop."""
         if node in self.running:
             self._ends(node)
             if self.elr:
@@ -137,7 +137,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=nodes)
     def is_killed_and_returns(self, node: int) -> None:
-        """A process is killed, and the next one serves at once."""
+        """A process is killed, and a new one is unfenced at once."""
         if node in self.running:
             self.is_killed(node)
             self.starts(node)
@@ -146,12 +146,12 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=nodes, behind=st.integers(0, 3))
     def sends_a_heartbeat(self, node: int, behind: int) -> None:
-        """A process that lives on."""
+        """A running process sends a heartbeat; its metadata lags ``behind`` records."""
         self._heartbeat(node, behind)
 
     @rule(behind=st.integers(0, 1))
     def all_send_heartbeats(self, behind: int) -> None:
-        """Time passes, and every process that runs is heard of."""
+        """Time passes, and every running process sends a heartbeat."""
         self.world.now_ns += SESSION_NS // 3
         for node in sorted(self.running):
             self._heartbeat(node, behind)
@@ -159,17 +159,17 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=nodes)
     def asks_to_be_fenced(self, node: int) -> None:
-        """As one whose disk fails."""
+        """A process requests to be fenced, like one whose disk fails."""
         self._heartbeat(node, 0, fence=True)
 
     @rule(node=nodes, behind=st.integers(0, 3))
     def asks_to_stop(self, node: int, behind: int) -> None:
-        """A controlled shutdown: until it is over the process runs on."""
+        """A process requests a controlled shutdown, and runs until it is complete."""
         self._heartbeat(node, behind, shut_down=True)
 
     @rule(node=nodes)
     def sends_a_heartbeat_of_the_past(self, node: int) -> None:
-        """What was on its way when the process ended."""
+        """A heartbeat of an ended process arrives late."""
         for process in self.gone.get(node, ()):
             broker = self.world.image.brokers.get(node)
             if broker is None or broker.epoch != process.epoch:
@@ -177,12 +177,12 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(part=st.integers(1, 4))
     def time_passes(self, part: int) -> None:
-        """Up to more than a session."""
+        """Time passes, up to more than a session timeout."""
         self.world.now_ns += SESSION_NS * part // 3
 
     @rule(node=nodes)
     def is_unregistered(self, node: int) -> None:
-        """A broker that is gone is forgotten."""
+        """A broker that does not run is unregistered."""
         if node in self.nodes and node not in self.running and node in self.world.image.brokers:
             self.world.ask(UnregisterBrokerRequest(broker_id=node))
             assert node not in self.world.image.brokers
@@ -191,7 +191,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule()
     def a_stale_broker_is_fenced(self) -> None:
-        """At most one, and none that was heard of within its session."""
+        """Fence at most one broker, and none that sent a heartbeat within its session timeout."""
         active = {node for node, broker in self.world.image.brokers.items() if not broker.fenced}
         self.world.decide(fence_one)
         still = {node for node, broker in self.world.image.brokers.items() if not broker.fenced}
@@ -204,24 +204,24 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule()
     def another_controller_takes_over(self) -> None:
-        """The sessions of who is unfenced begin again; of the others nothing is known."""
+        """The sessions of unfenced brokers restart; fenced brokers have none."""
         self.world.take_over()
         for node, broker in self.world.image.brokers.items():
             self.heard[node] = self.world.now_ns - (2 * SESSION_NS if broker.fenced else 0)
 
     @rule()
     def leaders_are_balanced(self) -> None:
-        """The pass of preferred leaders."""
+        """Run the periodic election of preferred leaders."""
         self.world.decide(balance_leaders)
 
     @rule()
     def the_leaderless_are_led(self) -> None:
-        """The pass of elections where nobody leads."""
+        """Run the periodic election of leaders for partitions without one."""
         self.world.decide(elect_leaderless)
 
     @rule(index=partitions, kind=st.integers(0, 1))
     def leaders_are_asked_for(self, index: int, kind: int) -> None:
-        """ElectLeaders, preferred or unclean."""
+        """Send ElectLeaders, preferred or unclean."""
         self.asked_unclean = kind == UNCLEAN
         named = ElectLeadersRequest.TopicPartitions(topic="orders", partitions=[index])
         self.world.ask(
@@ -230,7 +230,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions, replicas=st.one_of(st.none(), assignments()))
     def a_partition_is_reassigned(self, index: int, replicas: list[int] | None) -> None:
-        """Begin, change or cancel; naming the replicas from before also cancels."""
+        """Start, change or cancel a reassignment; one to the original replicas also cancels it."""
         before = self.world.partition(index)
         original = set(before.replicas) - set(before.adding)
         self.cancelled = replicas is None or set(replicas) == original
@@ -245,7 +245,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(min_isr=st.integers(1, 3))
     def the_minimum_changes(self, min_isr: int) -> None:
-        """``min.insync.replicas`` of the topic."""
+        """Change ``min.insync.replicas`` of the topic."""
         self.min_isr = min_isr
         config = IncrementalAlterConfigsRequest.AlterableConfig(
             name="min.insync.replicas", value=str(min_isr)
@@ -259,7 +259,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions)
     def a_record_is_written(self, index: int) -> None:
-        """It is committed when the whole ISR has it; who is not in the ISR lacks it then."""
+        """A record is committed when the whole ISR has it; replicas outside the ISR lack it."""
         partition = self.world.partition(index)
         size_min = min(self.min_isr, len(partition.replicas))
         serves = all(self._is_registered(node) for node in partition.isr)
@@ -268,7 +268,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions, node=nodes)
     def a_replica_joins(self, index: int, node: int) -> None:
-        """It has fetched all that the leader has."""
+        """A replica that has fetched all records of the leader joins the ISR."""
         leader = self._leader(index)
         partition = self.world.partition(index)
         if leader is None or node in partition.isr or not self._is_registered(node):
@@ -283,14 +283,16 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions)
     def all_replicas_join(self, index: int) -> None:
-        """As `a_replica_joins`, of all that are running."""
+        """Run `a_replica_joins` for all replicas."""
         for replica in self.world.partition(index).replicas:
             self.a_replica_joins(index, replica)
             self._end_of_step()
 
     @rule(index=partitions)
     def replicas_join_that_were_replaced(self, index: int) -> None:
-        """The leader knows an earlier process of a replica, which had fetched all (KIP-903)."""
+        """The leader names an earlier process of a replica, which had fetched all records
+        (KIP-903).
+        """
         for node in self.world.partition(index).replicas:
             leader, isr = self._leader(index), self.world.partition(index).isr
             broker = self.world.image.brokers.get(node)
@@ -305,7 +307,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions, kept=st.sets(nodes))
     def replicas_lag(self, index: int, kept: set[int]) -> None:
-        """The leader takes replicas out of the ISR."""
+        """The leader removes replicas from the ISR."""
         leader = self._leader(index)
         if leader is not None:
             isr = [
@@ -317,7 +319,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions, older=st.booleans())
     def a_leader_asks_in_an_epoch_of_the_past(self, index: int, older: bool) -> None:
-        """Its request was overtaken by another change."""
+        """A leader's request arrives after another change of the partition."""
         partition = self.world.partition(index)
         leader = self._leader(index)
         if leader is None or partition.partition_epoch < 1:
@@ -331,14 +333,14 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions)
     def a_leader_has_recovered(self, index: int) -> None:
-        """It says so."""
+        """A leader reports that it has recovered."""
         leader = self._leader(index)
         if leader is not None:
             self.world.alter_isr(leader, self.world.partition(index).isr, index=index)
 
     @rule(node=nodes, index=partitions, is_lost=st.booleans())
     def a_replica_is_lost_or_back(self, node: int, index: int, is_lost: bool) -> None:
-        """Its broker says that it cannot write it, or can again (KIP-858)."""
+        """A broker reports that it cannot write a replica, or that it can again (KIP-858)."""
         if not self._is_registered(node):
             return
         before = self.world.partition(index)
@@ -349,7 +351,7 @@ class ClusterMachine(RuleBasedStateMachine):
             assert set(before.isr) - set(after.isr) == {node}
             assert len(after.isr) >= max(2, min(self.min_isr, len(after.replicas)))
 
-    # What holds after every step.
+    # Invariants after every step.
 
     @invariant()
     def what_holds_after_every_step(self) -> None:
@@ -357,7 +359,7 @@ class ClusterMachine(RuleBasedStateMachine):
             self._end_of_step()
 
     def _end_of_step(self) -> None:
-        """Compare with the step before; rules of several steps call it after each."""
+        """Check the invariants; rules with several steps call this after each step."""
         self._the_leader_is_in_sync_and_active()
         self._members_of_the_isr_are_active_where_somebody_leads()
         self._lost_replicas_are_not_in_sync()
@@ -430,7 +432,7 @@ class ClusterMachine(RuleBasedStateMachine):
         return (self.world.partition(index) for index in range(PARTITIONS))
 
     def _is_registered(self, node: int) -> bool:
-        """Whether the process that is registered runs."""
+        """Return whether the registered process is running."""
         process, broker = self.running.get(node), self.world.image.brokers.get(node)
         return process is not None and broker is not None and broker.epoch == process.epoch
 
@@ -463,7 +465,9 @@ class ClusterMachine(RuleBasedStateMachine):
             self.stopped_in[node] = process.epoch
 
     def _may_stop(self, node: int, *, was_stopping: bool) -> None:
-        """Who led partitions stops only when every active broker knows that it does not."""
+        """Check that a former leader stops only after every active broker has applied the new
+        leaders.
+        """
         assert all(partition.leader != node for partition in self._partitions())
         if was_stopping and node in self.left_at:
             for other, broker in self.world.image.brokers.items():
@@ -471,16 +475,18 @@ class ClusterMachine(RuleBasedStateMachine):
                     assert self.applied[other] >= self.left_at[node]
 
     def _note_unclean(self, index: int, old: Partition, new: Partition) -> None:
-        """An unclean election has a reason, and its leader says what was committed from then on."""
+        """Check that an unclean election has a reason; the records of its leader are then the
+        committed ones.
+        """
         if self.cancelled and new.isr and not {*new.isr} & {*old.isr, *old.elr}:
-            # Going back to replicas that are not in sync, whoever leads then.
+            # A cancelled reassignment returns to replicas that are not in sync, whichever leads.
             assert self.unclean
             assert new.recovering
             self.holders[index] = {*new.isr}
             return
         if new.leader in (old.leader, -1, *old.isr, *old.elr, *self.asked_isr):
             return
-        # Who was eligible may have lost records in this very step.
+        # An eligible replica may have lost records in this step.
         is_last = not old.isr and not new.elr and old.last_known_elr == (new.leader,)
         assert new.recovering
         assert self.unclean or self.asked_unclean or is_last

@@ -1,6 +1,6 @@
-"""Wrong rules of the controller, each a change of one that it has; its name says it.
+"""Wrong rules of the controller: each changes one rule, and its name describes the change.
 
-The machine must find all.
+The machine must detect all of them.
 """
 
 import sys
@@ -39,9 +39,9 @@ SEARCH: Final = settings(
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
-"""Bound of a search.
+"""Limits of a search.
 
-Each run tries the same histories; `shortest` takes the place of Hypothesis's shrinking.
+Each run tries the same histories; `shortest` replaces Hypothesis's shrinking.
 """
 
 
@@ -65,7 +65,7 @@ RECORDED: Final = Recorded[list[str]](
 )
 
 
-# Who may be in sync.
+# Replicas that may be in sync.
 
 
 @wrong_rule
@@ -109,7 +109,7 @@ def a_lost_replica_joins_the_isr(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(alter_partition, "lost_by", lambda _partition: ())
 
 
-# Who leads.
+# The choice of leaders.
 
 
 @wrong_rule
@@ -149,7 +149,7 @@ def an_unclean_leader_is_taken_for_a_clean_one(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(partition_change, "_led", wrong)
 
 
-# Who is eligible.
+# Eligible leader replicas.
 
 
 @wrong_rule

@@ -1,6 +1,6 @@
-"""Histories of the cluster machine as text: one call of a rule in each step.
+"""Histories of the cluster machine as text: one call of a rule per step.
 
-A seed of Hypothesis stands for another history in each of its versions; a list of calls does not.
+A seed leads to another history in each version of Hypothesis; a list of calls does not.
 """
 
 import ast
@@ -44,7 +44,7 @@ def shortest(steps: Sequence[str]) -> list[str]:
     """Return a shorter history that still violates an invariant; it needs each of its steps.
 
     Args:
-        steps: A history that violates an invariant. Its first step begins the history and is kept.
+        steps: A history that violates an invariant. Its first step, the start, is kept.
     """
     kept = list(steps)
     at = len(kept) - 1

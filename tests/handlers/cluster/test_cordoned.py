@@ -1,4 +1,4 @@
-"""`cordoned.log.dirs` (KIP-1066) of a broker that is alone, with codes and texts of Kafka 4.4.0."""
+"""`cordoned.log.dirs` (KIP-1066) of a single broker, with error codes and texts of Kafka 4.4.0."""
 
 from typing import Any
 

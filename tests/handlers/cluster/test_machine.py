@@ -1,4 +1,4 @@
-"""The controller's rules in random histories, and that these histories find each wrong rule."""
+"""The controller's rules in random histories; these histories must also detect each wrong rule."""
 
 import pytest
 from hypothesis import settings

@@ -1,4 +1,4 @@
-"""UnregisterController answers as Apache Kafka 4.4.0 does."""
+"""UnregisterController, with the responses of Apache Kafka 4.4.0."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Requests about SCRAM credentials, and their answers."""
+"""Requests about SCRAM credentials, and their responses."""
 
 from pykafka_core.protocol.messages import (
     AlterUserScramCredentialsRequest,
@@ -35,7 +35,7 @@ def upsertion(
 def alter(
     broker: SimulatedBroker, *changes: Deletion | Upsertion
 ) -> dict[str, tuple[int, str | None]]:
-    """Error codes and messages by user."""
+    """Alter credentials; return error codes and messages by user."""
     request = AlterUserScramCredentialsRequest(
         deletions=[one for one in changes if isinstance(one, Deletion)],
         upsertions=[one for one in changes if isinstance(one, Upsertion)],
@@ -50,7 +50,9 @@ def alter(
 def describe(
     broker: SimulatedBroker, *users: str
 ) -> dict[str, tuple[int, str | None, list[tuple[int, int]]]]:
-    """Error codes, messages and (mechanism, iterations) by user; of all users if none is named."""
+    """Return error codes, messages and pairs of mechanism and iterations by user; by default for
+    all users.
+    """
     of = DescribeUserScramCredentialsRequest
     answer = broker.ask(of(users=[of.UserName(name=user) for user in users] or None))
     assert isinstance(answer, DescribeUserScramCredentialsResponse)

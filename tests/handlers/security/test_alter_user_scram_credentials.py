@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials, as Apache Kafka 4.2.1 answers it, and its own bounds."""
+"""AlterUserScramCredentials, with the responses of Apache Kafka 4.2.1, and our own limits."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials, as Apache Kafka 4.2.1 answers it."""
+"""DescribeUserScramCredentials, with the responses of Apache Kafka 4.2.1."""
 
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.security.scram_requests import (

@@ -1,4 +1,4 @@
-"""ExpireDelegationToken on a plain listener, as Apache Kafka 4.2.1 answers it."""
+"""ExpireDelegationToken on a plain listener, with the responses of Apache Kafka 4.2.1."""
 
 import pytest
 

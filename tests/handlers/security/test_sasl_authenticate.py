@@ -1,4 +1,4 @@
-"""SaslAuthenticate on a plain listener, as Apache Kafka 4.2.1 answers it."""
+"""SaslAuthenticate on a plain listener, with the responses of Apache Kafka 4.2.1."""
 
 import pytest
 

@@ -137,7 +137,7 @@ class World:
         return self.ask(partial(consumer_heartbeat, beat, self.topics))
 
     def join(self, member_id: str, *topics: str, **said: Any) -> Any:
-        """Let a member join, for the first time or again."""
+        """Send the heartbeat of a member that joins, for the first time or again."""
         names = frozenset(topics or ("t",))
         full = {"rebalance_timeout_ms": REBALANCE_MS, "topic_names": names, "owned": {}} | said
         return self.beat(member_id, 0, **full)

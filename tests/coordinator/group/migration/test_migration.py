@@ -1,5 +1,4 @@
-"""A group that changes its kind while it has members (KIP-848, Kafka's ``GroupMetadataManager``).
-"""
+"""A group that changes its kind while it has members: KIP-848, Kafka's ``GroupMetadataManager``."""
 
 from functools import partial
 from typing import Any
