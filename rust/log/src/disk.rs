@@ -1,7 +1,8 @@
-//! Storage behind one small trait: the real file system, memory, and for tests a faulty disk and one with a hook.
+//! Storage as one small trait, with implementations for the real file system and memory, and two
+//! for tests: a faulty disk, and a disk with a hook.
 //!
-//! Everything the engine keeps goes through [`Disk`] and [`DiskFile`]; nothing else in the crate names
-//! `std::fs`. The traits promise what POSIX promises and no more: a write is durable only after
+//! The engine accesses all stored data through [`Disk`] and [`DiskFile`]; nothing else in the crate
+//! uses `std::fs`. The traits guarantee exactly what POSIX does: a write is durable only after
 //! [`DiskFile::sync_data`], a name only after [`Disk::sync_dir`] of its directory.
 
 mod faulty;
@@ -35,12 +36,12 @@ pub enum OpenMode {
     Write,
     /// A new or an existing file, for reading and writing.
     Create,
-    /// A new file, for reading and writing; `AlreadyExists` if anything has this name.
+    /// A new file, for reading and writing; `AlreadyExists` if the name exists.
     New,
 }
 
 impl OpenMode {
-    /// Whether a file that is not there is made.
+    /// True if a missing file is created.
     fn creates(self) -> bool {
         matches!(self, OpenMode::Create | OpenMode::New)
     }
@@ -51,11 +52,11 @@ impl OpenMode {
 pub struct DirEntry {
     /// The last component of its path.
     pub name: OsString,
-    /// Whether it is a directory. A symbolic link is not followed: it is neither directory nor file.
+    /// True for a directory. A symbolic link is not followed: it is neither a directory nor a file.
     pub is_dir: bool,
     /// Length in bytes; 0 for directories.
     pub size: u64,
-    /// When its content changed last, in ms since 1970; `None` on a disk that keeps no times.
+    /// Last change of its content, in ms since 1970; `None` on a disk that does not store it.
     pub modified_ms: Option<i64>,
 }
 
@@ -64,28 +65,29 @@ pub struct DirEntry {
 pub struct Space {
     /// Size of the file system.
     pub total: u64,
-    /// What this process may still write.
+    /// Bytes that this process may still write.
     pub usable: u64,
 }
 
 impl Space {
-    /// What one file may reserve long before it is needed: an eighth of what is usable.
+    /// Bytes that one file may reserve long before they are needed: an eighth of the usable ones.
     fn spare(&self) -> u64 {
         self.usable / 8
     }
 }
 
-/// What [`DiskFile::allocate`] did.
+/// Result of [`DiskFile::allocate`].
 #[derive(Debug)]
 pub enum Allocated {
-    /// Each byte has its place on the disk: writing it cannot fail for want of space, also through a map.
+    /// Each byte has its block on the disk: writing it cannot fail for lack of space, also through
+    /// a map.
     Reserved(Reserved),
-    /// The file has the size asked for. The file system finds blocks when bytes are written, so a write may meet a
-    /// full disk; through a map that would be SIGBUS.
+    /// The file has the requested size. The file system allocates blocks when bytes are written, so
+    /// a write may fail on a full disk; through a map that would be SIGBUS.
     Grown,
 }
 
-/// Reserved space of a file, without which nothing of it is mapped for writing. Only a disk makes one.
+/// Reserved space of a file, which is required to map it for writing. Only a disk creates one.
 #[derive(Debug, Clone)]
 pub struct Reserved(Range<u64>);
 
@@ -95,25 +97,25 @@ impl Reserved {
         Ok(Allocated::Reserved(Reserved(position..end)))
     }
 
-    /// Both as one, if `next` begins where this ends; else `next`.
+    /// Both ranges as one if `next` starts where this one ends; otherwise `next`.
     #[must_use]
     pub fn join(self, next: Reserved) -> Reserved {
         if self.0.end == next.0.start { Reserved(self.0.start..next.0.end) } else { next }
     }
 
-    /// What of it begins at `position`, no more than `size_max` bytes.
+    /// The part that starts at `position`, at most `size_max` bytes long.
     #[must_use]
     pub fn part(&self, position: u64, size_max: u64) -> Reserved {
         let start = position.clamp(self.0.start, self.0.end);
         Reserved(start..self.0.end.min(start.saturating_add(size_max)))
     }
 
-    /// Where it ends (exclusive).
+    /// End of the range (exclusive).
     pub fn end(&self) -> u64 {
         self.0.end
     }
 
-    /// Where the window that begins at `position` ends, and its size.
+    /// The end of the window that starts at `position`, and its size.
     fn window(&self, position: u64) -> io::Result<(u64, usize)> {
         if !self.0.contains(&position) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -123,19 +125,21 @@ impl Reserved {
     }
 }
 
-/// A place for files.
+/// Stores files by path.
 pub trait Disk: Send + Sync + Debug {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// `NotFound` without the file (modes `Read`, `Write`) or its directory; `AlreadyExists` in mode `New`. Links and
-    /// special files are refused rather than followed, so that a crafted directory leads nowhere else.
+    /// `NotFound` if the file (modes `Read`, `Write`) or its directory does not exist;
+    /// `AlreadyExists` in mode `New`. Links and special files are rejected and not followed, so
+    /// that a crafted directory cannot refer to files elsewhere.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Creates a directory and its parents; no error if it exists.
+    /// Creates a directory and its parents; not an error if it exists.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
-    /// As [`Disk::create_dir_all`], and on return the name of each directory that was made is durable.
+    /// Creates a directory and its parents like [`Disk::create_dir_all`]. On return the names of
+    /// the created directories are durable.
     fn create_dir_all_durably(&self, path: &Path) -> io::Result<()> {
         let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !self.exists(dir);
         let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
@@ -153,24 +157,24 @@ pub trait Disk: Send + Sync + Debug {
     /// Removes a file; open handles stay usable.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a directory with all it holds.
+    /// Removes a directory and its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Whether something has this name.
+    /// True if the name exists.
     fn exists(&self, path: &Path) -> bool;
 
-    /// Sets when the content of a file changed last, in ms since 1970. A disk that keeps no times
-    /// ignores it.
+    /// Sets the time of the last change of a file's content, in ms since 1970. Ignored by a disk
+    /// that does not store it.
     fn set_modified_ms(&self, path: &Path, modified_ms: i64) -> io::Result<()> {
         let _ = (path, modified_ms);
         Ok(())
     }
 
-    /// Whether `file`, which was opened by this name, still has it: others may have removed or
-    /// renamed a directory above it. Always so on a disk of this process.
+    /// True if `file`, which was opened by this name, still has it: another process may have
+    /// removed or renamed a directory above it. Always true for a disk in memory.
     fn is_in_place(&self, path: &Path, file: &dyn DiskFile) -> io::Result<bool> {
         let _ = (path, file);
         Ok(true)
@@ -179,19 +183,19 @@ pub trait Disk: Send + Sync + Debug {
     /// Space of the file system that holds `dir`.
     fn available_bytes(&self, dir: &Path) -> io::Result<Space>;
 
-    /// How much a file in `dir` may reserve long before it is needed. 0 where the file system reserves nothing, or
-    /// reserves memory.
+    /// Bytes that a file in `dir` may reserve long before it needs them. 0 if the file system
+    /// cannot reserve space, or reserves memory.
     fn spare_bytes(&self, dir: &Path) -> io::Result<u64> {
         Ok(self.available_bytes(dir)?.spare())
     }
 
-    /// What bounds the files that logs keep open here; `None` where files need no descriptors.
+    /// The limit of open files for logs on this disk; `None` if files need no descriptors.
     fn open_files(&self) -> Option<&'static OpenFiles> {
         None
     }
 
-    /// A new file of this name. What stood there is removed, whatever kind of file it was: nothing that has another
-    /// name as well is written to.
+    /// Creates a new file with this name. An existing file of any kind is removed, so that no file
+    /// is written that also has another name.
     fn create_anew(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         match self.open(path, OpenMode::New) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -207,7 +211,8 @@ pub trait Disk: Send + Sync + Debug {
         read_whole(&*self.open(path, OpenMode::Read)?)
     }
 
-    /// Replaces the content of `path` so that a crash leaves the old content or the new, never a mix.
+    /// Replaces the content of `path` so that a crash leaves the old content or the new one, never
+    /// a mix.
     ///
     /// Writes `path` + `.tmp`, syncs it, renames it and syncs the directory, as Kafka does for its
     /// checkpoints. On return the content is durable.
@@ -232,7 +237,8 @@ pub(crate) fn read_whole(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Gives `path` the content that `write` writes to `path` + `.tmp`; on return it need not be durable.
+/// Replaces the content of `path`: `write` writes the new content to `path` + `.tmp`, which is then
+/// renamed. Not durable on return.
 pub(crate) fn replace<D: Disk + ?Sized>(
     disk: &D,
     path: &Path,
@@ -244,75 +250,82 @@ pub(crate) fn replace<D: Disk + ?Sized>(
     let file = disk.create_anew(temporary)?;
     let result = write(&*file).and_then(|()| disk.rename(temporary, path));
     if result.is_err() {
-        // The disk may be full: what was half written has to go.
+        // The disk may be full, so the incomplete file must be removed.
         let _ = disk.remove_file(temporary);
     }
     result
 }
 
-/// An open regular file, as far as it can be read.
+/// The read operations of an open regular file.
 pub trait ReadFile: Send + Sync + Debug {
-    /// Reads until `bytes` is full or the file ends; returns how many were read.
+    /// Reads until `bytes` is full or the file ends; returns the number of bytes.
     fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize>;
 
     /// Length in bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// The next positions, from `position` on, where bytes may be other than zero; `None` if all that follow are zeros.
-    /// Space that was reserved and not written is left out where the file system tells, as long as nobody reads it:
-    /// what is in the page cache counts as data. What lies between two such ranges is as long as a block of a file
-    /// system, 512 bytes at least.
+    /// The next range, from `position` on, whose bytes may be other than zero; `None` if only zeros
+    /// follow. Reserved space that was never written is skipped if the file system reports it and
+    /// the space was not read: pages in the page cache count as data. The space between two such
+    /// ranges is at least one block of the file system, which is 512 bytes or more.
     fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {
         Ok(Some(position..u64::MAX))
     }
 }
 
-/// An open regular file. Positions are bytes from its beginning. Safe to share between threads; ranges
-/// written at the same time by two threads hold one or the other.
+/// An open regular file. Positions are in bytes from its start. Safe to share between threads; if
+/// two threads write a range concurrently, it contains the bytes of one of them.
 pub trait DiskFile: ReadFile {
-    /// Writes all of `bytes`, growing the file as needed. After an error any part may be written.
+    /// Writes all of `bytes`, and extends the file as needed. After an error any part may be
+    /// written.
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
 
-    /// Reserves space for `position..position + size`; the file grows to that end, new bytes are zero.
+    /// Reserves space for `position..position + size`. The file grows to that end, and new bytes
+    /// are zero.
     ///
     /// # Errors
-    /// `StorageFull` when the space is not there; the file's content is then unchanged, its size may not be.
+    /// `StorageFull` if there is not enough space. The file's content is then unchanged, but its
+    /// size may have changed.
     fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated>;
 
-    /// Cuts or extends the file. Space past the new end is given back.
+    /// Cuts or extends the file. Space after the new end is released.
     ///
-    /// The caller has dropped every window and read map that reaches past `size`.
+    /// The caller must have dropped all windows and read maps that reach beyond `size`.
     fn set_len(&self, size: u64) -> io::Result<()>;
 
-    /// Makes content and length durable. After an error nothing about unsynced bytes may be assumed,
-    /// and a later success says nothing about them: the caller gives the file up.
+    /// Makes content and length durable. After an error, nothing is known about the unsynced bytes,
+    /// and a later success does not change that: the caller must stop using the file.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// A window for writing from `position` to the end of `reserved`, which [`DiskFile::allocate`] of this file returned.
+    /// A window for writing, from `position` to the end of `reserved`, which must come from
+    /// [`DiskFile::allocate`] of this file.
     ///
     /// # Errors
-    /// `InvalidInput` if `position` lies outside of `reserved`; `UnexpectedEof` if the file ends before the window does.
+    /// `InvalidInput` if `position` is outside of `reserved`; `UnexpectedEof` if the file is
+    /// shorter than the window's end.
     fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>>;
 
-    /// The first `size` bytes for reading. Only for files that are never shortened again.
+    /// Maps the first `size` bytes for reading. Only for files that are never shortened again.
     ///
     /// # Errors
     /// `UnexpectedEof` if the file is shorter.
     fn map_read(&self, size: usize) -> io::Result<ReadMap>;
 
-    /// The file itself, for a transport that can send from it; `None` for what is not a file of the system.
+    /// The file descriptor, for a transport that can send from it; `None` if this is not a file of
+    /// the operating system.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// A part of a file that is written by copying into memory. What was written is at once seen by
-/// [`DiskFile::read_at`], survives the process, and becomes durable by [`DiskFile::sync_data`].
+/// A part of a file that is written by copying into memory. Written bytes are immediately visible
+/// to [`DiskFile::read_at`], survive the process, and become durable by [`DiskFile::sync_data`].
 pub trait Window: Send + Debug {
-    /// Copies `bytes` to `offset` bytes after the window's beginning.
+    /// Copies `bytes` to `offset` bytes after the window's start.
     ///
     /// # Errors
-    /// `InvalidInput` if it does not fit; `UnexpectedEof` if somebody else has shortened the file.
+    /// `InvalidInput` if it does not fit; `UnexpectedEof` if another process has shortened the
+    /// file.
     fn write_at(&mut self, offset: usize, bytes: &[u8]) -> io::Result<()>;
 }
 

@@ -1,11 +1,11 @@
-//! A segment: a `.log` file of batches, its indexes, and what is known of it in memory.
+//! A segment: a `.log` file of batches, its indexes, and the facts about it in memory.
 //!
-//! [`Segment`] is what the log's lock guards. [`SegmentFiles`] is shared with readers, who open, search and
-//! `pread` without that lock; what retention or a truncation has taken from the log
-//! meanwhile stays readable through its handle.
+//! The log's lock protects [`Segment`]. [`SegmentFiles`] is shared with readers, which open, search
+//! and `pread` without that lock. Files that retention or a truncation removed from the log can
+//! still be read through an open handle.
 //!
-//! Any handle may be closed between two uses, so that others can be opened (`disk::open_files`): readers, the writer
-//! (`active_file`) and syncs ask for it each time.
+//! Any handle may be closed between two uses, so that other files can be opened
+//! (`disk::open_files`): readers, the writer (`active_file`) and syncs request it each time.
 
 mod active_file;
 pub(crate) mod appender;
@@ -44,7 +44,7 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    /// All kinds whose name begins with a segment's base offset.
+    /// All kinds of files whose name starts with a segment's base offset.
     pub(crate) const SEGMENT: [FileKind; 4] =
         [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex, FileKind::Log];
 
@@ -66,20 +66,20 @@ impl FileKind {
     }
 }
 
-/// Behind the names of files that are complete and do not have their places yet.
+/// Suffix of files that are complete and will be renamed to their plain names.
 pub(crate) const SWAP_SUFFIX: &str = ".swap";
-/// Behind the names of files that are being written to replace others.
+/// Suffix of files that are being written to replace others.
 pub(crate) const CLEANED_SUFFIX: &str = ".cleaned";
 
-/// Where files are on their way to their plain names.
+/// Stages of files on the way to their plain names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Place {
-    /// They have them.
+    /// The files have their plain names.
     Plain,
-    /// They have [`SWAP_SUFFIX`] behind them, or are about to lose it.
+    /// The files have the suffix [`SWAP_SUFFIX`], or are about to lose it.
     Swapped,
-    /// They have [`CLEANED_SUFFIX`] behind them.
+    /// The files have the suffix [`CLEANED_SUFFIX`].
     Cleaned,
 }
 
@@ -98,7 +98,8 @@ pub(crate) fn file_name(base_offset: i64, kind: FileKind) -> String {
     format!("{base_offset:020}{}", kind.suffix())
 }
 
-/// The offset and kind in a file's name; `None` for names of other shapes, and for 2^63 - 1, which no record can have.
+/// The offset and kind in a file's name; `None` for names of another form, and for 2^63 − 1, which
+/// is not a valid record offset.
 pub(crate) fn parse_file_name(name: &str) -> Option<(i64, FileKind)> {
     let (digits, suffix) = name.split_at_checked(20)?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -106,21 +107,23 @@ pub(crate) fn parse_file_name(name: &str) -> Option<(i64, FileKind)> {
     Some((offset, FileKind::from_suffix(suffix)?))
 }
 
-/// What the log knows of one of its segments.
+/// The facts about one segment of a log.
 #[derive(Debug, Clone)]
 pub(crate) struct Segment {
-    /// Logical bytes of batches; the file of the active segment may be longer, filled with zeros.
+    /// Bytes of batches; the file of the active segment may be longer, filled with zeros.
     pub(crate) size: u64,
     /// The largest timestamp of its records.
     pub(crate) max_timestamp: TimeEntry,
-    /// The max timestamp of its first batch, from which `segment.ms` counts; read when first needed.
+    /// The max timestamp of its first batch, from which `segment.ms` counts; read when first
+    /// needed.
     pub(crate) first_timestamp: Option<i64>,
-    /// When this process made it or first saw it: `segment.ms` counts from then if the first batch
+    /// When this process created or first saw it. `segment.ms` counts from then if the first batch
     /// has no timestamp.
     pub(crate) created_ms: i64,
     /// When its `.log` was last written, for `retention.ms` of records without timestamps.
     pub(crate) modified_ms: i64,
-    /// When this process began it, on the clock for intervals; `None` for one that was found or compacted.
+    /// When this process started the segment, on the monotonic clock; `None` if it was found or
+    /// compacted.
     pub(crate) begun_ns: Option<u64>,
     pub(crate) files: Arc<SegmentFiles>,
 }
@@ -130,7 +133,8 @@ impl Segment {
         self.files.base_offset
     }
 
-    /// What `retention.ms` counts from: the largest timestamp, else the last write of the file.
+    /// The timestamp for `retention.ms`: the largest timestamp, or the file's last modification
+    /// without one.
     pub(crate) fn retention_timestamp(&self) -> i64 {
         if self.max_timestamp.timestamp >= 0 {
             self.max_timestamp.timestamp
@@ -140,24 +144,25 @@ impl Segment {
     }
 }
 
-/// Names and handles of a segment's files; handles are opened when needed and dropped by [`Self::release`].
+/// Names and handles of a segment's files. Handles are opened when needed and dropped by
+/// [`Self::release`].
 #[derive(Debug)]
 pub(crate) struct SegmentFiles {
     me: Weak<SegmentFiles>,
     dir: Arc<Path>,
     base_offset: i64,
-    /// Kinds of files that do not have their plain names: an open for reading only renames nothing, and a compaction
-    /// renames what readers use already.
+    /// Kinds of files that do not have their plain names: an open for reading only does not rename
+    /// files, and a compaction renames files that readers already use.
     swapped: Vec<FileKind>,
-    /// The [`Place`] of those.
+    /// The [`Place`] of these files.
     place: AtomicU8,
     disk: Arc<dyn Disk>,
     handles: Mutex<Handles>,
-    /// What recovery found, where it must not be stored: then readers use this and no index file.
+    /// Findings of a recovery that must not store them. Readers use these instead of index files.
     rebuilt: Mutex<Option<Rebuilt>>,
-    /// Aborted transactions that the index has, as far as is known: a file with fewer is damaged.
+    /// Expected number of aborted transactions in the index: a file with fewer is damaged.
     aborted_count: AtomicUsize,
-    /// Whether look-ups that begin now find other files for this base offset, or none.
+    /// True if new look-ups find other files for this base offset, or none of it.
     is_withdrawn: AtomicBool,
 }
 
@@ -167,21 +172,21 @@ pub(crate) type Rebuilt = (Indexes, Arc<[AbortedTxn]>);
 #[derive(Debug, Default)]
 struct Handles {
     log: Option<Arc<dyn DiskFile>>,
-    /// Whether `log` is opened for writing: there is a writer.
+    /// True while there is a writer: `log` is opened for writing.
     is_active: bool,
     /// The writer's window.
     window: Option<Box<dyn Window>>,
     offsets: Option<Arc<IndexFile<{ offset_index::ENTRY_SIZE }>>>,
     times: Option<Arc<IndexFile<{ time_index::ENTRY_SIZE }>>>,
     aborted: Option<Arc<[AbortedTxn]>>,
-    /// Since `OpenFiles` looked last.
+    /// Since the last check by `OpenFiles`.
     was_used: bool,
-    /// Whether `OpenFiles` knows of the handles.
+    /// True if the handles are listed in `OpenFiles`.
     is_listed: bool,
 }
 
 impl Handles {
-    /// Drops what keeps descriptors.
+    /// Drops everything that uses descriptors.
     fn close(&mut self) {
         self.log = None;
         self.window = None;
@@ -207,7 +212,7 @@ impl SegmentFiles {
         SegmentFiles::new_swapped(dir, base_offset, disk, Vec::new())
     }
 
-    /// As [`SegmentFiles::new`], where files of some kinds are still to be renamed.
+    /// Creates the object for files of which some kinds still have to be renamed.
     pub(crate) fn new_swapped(
         dir: Arc<Path>,
         base_offset: i64,
@@ -217,7 +222,7 @@ impl SegmentFiles {
         SegmentFiles::new_at(Place::Swapped, dir, base_offset, disk, swapped)
     }
 
-    /// As [`SegmentFiles::new`], for files that are going to replace others.
+    /// Creates the object for new files that will replace others.
     pub(crate) fn new_cleaned(
         dir: Arc<Path>,
         base_offset: i64,
@@ -256,7 +261,7 @@ impl SegmentFiles {
         self.path_at(kind, self.place())
     }
 
-    /// The path of a file once it has got to `place`.
+    /// The path of a file once it is at `place`.
     pub(crate) fn path_at(&self, kind: FileKind, place: Place) -> PathBuf {
         let name = file_name(self.base_offset, kind);
         let suffix = if self.swapped.contains(&kind) { place.suffix() } else { "" };
@@ -271,13 +276,14 @@ impl SegmentFiles {
         }
     }
 
-    /// Takes note that the files were renamed.
+    /// Notes that the files were renamed.
     pub(crate) fn set_place(&self, place: Place) {
         self.place.store(place as u8, Ordering::SeqCst);
     }
 
-    /// Opens the file of a kind by its name. One that is not there may have got its plain name since: that is free before
-    /// any file loses its suffix, so that what is found by it is this segment's.
+    /// Opens a file by its name. If it does not exist, it may have been renamed to its plain name
+    /// since. The plain name is free before any file loses its suffix, so a file with that name
+    /// belongs to this segment.
     fn open(&self, kind: FileKind, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let place = self.place();
         match self.disk.open(&self.path_at(kind, place), mode) {
@@ -297,7 +303,7 @@ impl SegmentFiles {
         move |source| StorageError::io(action, &self.path(kind), source)
     }
 
-    /// The `.log` for reading; for writing too while there is a writer.
+    /// The `.log` for reading, and for writing while there is a writer.
     pub(crate) fn log(&self) -> Result<Arc<dyn DiskFile>, StorageError> {
         self.open_log(&mut self.handles.lock()).map_err(self.error("open", FileKind::Log))
     }
@@ -314,14 +320,14 @@ impl SegmentFiles {
         Ok(file)
     }
 
-    /// Whether the `.log` that is open is still the one of that name; also true if none is open.
+    /// True if the open `.log` is still the file with that name, or if none is open.
     pub(crate) fn is_in_place(&self) -> io::Result<bool> {
         let file = self.handles.lock().log.clone();
         let path = self.path(FileKind::Log);
         file.map_or(Ok(true), |file| self.disk.is_in_place(&path, &*file))
     }
 
-    /// Takes note of a handle that was opened and is kept.
+    /// Notes that a handle was opened and is kept.
     fn opened(&self, handles: &mut Handles) {
         handles.was_used = true;
         if let Some(open_files) = self.disk.open_files()
@@ -332,12 +338,13 @@ impl SegmentFiles {
         }
     }
 
-    /// Whether nobody should keep a file open for longer than it reads.
+    /// True if descriptors are scarce, so that a file should not stay open for longer than a read.
     pub(crate) fn are_descriptors_scarce(&self) -> bool {
         self.disk.open_files().is_some_and(OpenFiles::are_too_many_in_use)
     }
 
-    /// The files are about to be renamed, cut or replaced: from now on nothing is opened by their names.
+    /// Marks the files as about to be renamed, cut or replaced: from now on they are not opened by
+    /// name.
     pub(crate) fn withdraw(&self) {
         self.is_withdrawn.store(true, Ordering::SeqCst);
     }
@@ -346,24 +353,24 @@ impl SegmentFiles {
         self.is_withdrawn.load(Ordering::SeqCst)
     }
 
-    /// What `open` finds by a name, unless that may be another segment's by now.
+    /// The result of `open`, unless the name may belong to another segment by now.
     fn by_name<T>(&self, open: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let found = open();
-        // Looked at afterwards: files are renamed only once this is set.
+        // Checked afterwards, because files are renamed only once this is set.
         if self.is_withdrawn() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the segment left the log"));
         }
         found
     }
 
-    /// The same segment, of which another part is left or whose file is another one.
+    /// New files for the same segment after it was cut or its file was replaced.
     pub(crate) fn successor(&self) -> Arc<SegmentFiles> {
         let files = SegmentFiles::new(self.dir.clone(), self.base_offset, self.disk.clone());
         files.expect_aborted(self.aborted_count());
         files
     }
 
-    /// Syncs the `.log`. One that left the log meanwhile needs no sync.
+    /// Syncs the `.log`. Does nothing if the segment was removed from the log in between.
     pub(crate) fn sync_log(&self) -> io::Result<()> {
         let file = self.open_log(&mut self.handles.lock());
         match file {
@@ -372,7 +379,7 @@ impl SegmentFiles {
         }
     }
 
-    /// Where to read from for `offset`, by the stored offset index; without the file, the beginning.
+    /// The position for `offset` in the stored offset index; 0 without the file.
     pub(crate) fn position_of(&self, offset: i64) -> Result<u64, StorageError> {
         let rebuilt = self.with_rebuilt(|indexes| indexes.offsets.position_of(offset));
         if let Some(position) = rebuilt.flatten() {
@@ -381,7 +388,8 @@ impl SegmentFiles {
         self.last_position(|entry| entry.offset <= offset)
     }
 
-    /// As [`crate::segment::offset_index::OffsetIndex::boundary`], by the stored offset index.
+    /// Does the same as [`crate::segment::offset_index::OffsetIndex::boundary`], with the stored
+    /// offset index.
     pub(crate) fn boundary(&self, limit: u64, upto: i64) -> Result<u64, StorageError> {
         let rebuilt = self.with_rebuilt(|indexes| indexes.offsets.boundary(limit, upto));
         if let Some(position) = rebuilt.flatten() {
@@ -390,14 +398,16 @@ impl SegmentFiles {
         self.last_position(|entry| entry.position <= limit && entry.offset < upto)
     }
 
-    /// The position of the last entry of the stored offset index for which `is_before` holds; 0 without one.
+    /// The position of the last entry of the stored offset index for which `is_before` holds; 0
+    /// without one.
     fn last_position(&self, is_before: impl Fn(&OffsetEntry) -> bool) -> Result<u64, StorageError> {
         let Some(index) = self.offsets()? else { return Ok(0) };
         offset_index::last_position(&index, self.base_offset, is_before)
             .map_err(self.error("read", FileKind::OffsetIndex))
     }
 
-    /// As [`crate::segment::time_index::TimeIndex::entry_of`], by the stored time index.
+    /// Does the same as [`crate::segment::time_index::TimeIndex::entry_of`], with the stored time
+    /// index.
     pub(crate) fn entry_of_time(&self, timestamp: i64) -> Result<TimeEntry, StorageError> {
         let rebuilt = self.with_rebuilt(|indexes| indexes.times.entry_of(timestamp));
         if let Some(entry) = rebuilt.flatten() {
@@ -411,7 +421,7 @@ impl SegmentFiles {
         Ok(found.map_or(TimeEntry::none(base), |entry| TimeEntry::decode(&entry, base)))
     }
 
-    /// The whole of a file; `None` if it is not there.
+    /// The content of a file; `None` if it does not exist.
     pub(crate) fn read(&self, kind: FileKind) -> Result<Option<Vec<u8>>, StorageError> {
         let read = || match self.open(kind, OpenMode::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -426,7 +436,7 @@ impl SegmentFiles {
             return Ok(aborted.clone());
         }
         if self.aborted_count() == 0 {
-            // Of most segments: a reader of old records goes through all that follow.
+            // True for most segments. A reader of old records checks all segments that follow.
             return Ok(Arc::default());
         }
         let mut handles = self.handles.lock();
@@ -436,7 +446,7 @@ impl SegmentFiles {
         let (path, count) = (self.path(FileKind::TransactionIndex), self.aborted_count());
         let bytes = self.read(FileKind::TransactionIndex)?.unwrap_or_default();
         let malformed = |reason: String| StorageError::Malformed { path, position: 0, reason };
-        // Behind them is at most the entry, or a part of it, of a marker that is not in the log.
+        // At most the entry, or a part of it, of a marker that is not in the log follows.
         let Some(stored) = bytes.get(..count * transaction_index::ENTRY_SIZE) else {
             let found = bytes.len() / transaction_index::ENTRY_SIZE;
             return Err(malformed(format!("{found} of {count} aborted transactions")));
@@ -449,13 +459,13 @@ impl SegmentFiles {
         Ok(aborted)
     }
 
-    /// Replaces the aborted transactions that readers see; the caller has written them.
+    /// Replaces the aborted transactions for readers. The caller has written them.
     pub(crate) fn set_aborted(&self, aborted: Arc<[AbortedTxn]>) {
         self.expect_aborted(aborted.len());
         self.handles.lock().aborted = Some(aborted);
     }
 
-    /// Takes note of how many entries the transaction index has.
+    /// Sets the expected number of entries in the transaction index.
     pub(crate) fn expect_aborted(&self, count: usize) {
         self.aborted_count.store(count, Ordering::SeqCst);
     }
@@ -464,22 +474,22 @@ impl SegmentFiles {
         self.aborted_count.load(Ordering::SeqCst)
     }
 
-    /// Makes readers use what recovery found.
+    /// Makes readers use the findings of a recovery.
     pub(crate) fn set_rebuilt(&self, indexes: Indexes, aborted: Arc<[AbortedTxn]>) {
         *self.rebuilt.lock() = Some((indexes, aborted));
     }
 
-    /// Takes what recovery found, to store it.
+    /// Removes and returns the findings of a recovery, to store them.
     pub(crate) fn take_rebuilt(&self) -> Option<Rebuilt> {
         self.rebuilt.lock().take()
     }
 
-    /// What `see` makes of the indexes that recovery found, if those are used.
+    /// Calls `see` with the indexes from a recovery, if they are in use.
     pub(crate) fn with_rebuilt<T>(&self, see: impl FnOnce(&Indexes) -> T) -> Option<T> {
         self.rebuilt.lock().as_ref().map(|(indexes, _)| see(indexes))
     }
 
-    /// The index files changed: forget what was read from them.
+    /// Drops the cached contents of the index files, which have changed.
     pub(crate) fn forget_indexes(&self) {
         let mut handles = self.handles.lock();
         handles.offsets = None;

@@ -1,17 +1,19 @@
-//! A disk for tests that fails on demand and forgets what was not synced.
+//! A disk for tests that fails on demand and loses data that was not synced.
 //!
 //! # Theory of operation
-//! Each file has its *live* content, which every reader sees, and its *durable* one, which the last sync left.
-//! Sectors of 512 bytes that differ are remembered as dirty; names likewise are live or durable, with a journal of
-//! the changes between. A power cut builds a new disk of what might be found afterwards:
-//! - of each file's dirty sectors any subset, since write-back takes pages when it likes; its length as synced or
-//!   as seen last;
-//! - of the name changes whose directory was not synced either a prefix, as journaling file systems leave, or any
-//!   subset, as POSIX allows. A file without a name is lost, however well it was synced.
+//! Each file has its *live* content, which readers see, and its *durable* content, which the last
+//! sync stored. Sectors of 512 bytes that differ are recorded as dirty. Names are also live or
+//! durable, with a journal of the changes between both. A power cut creates a new disk with content
+//! that might be found afterwards:
 //!
-//! Faults hit the n-th operation that changes something, counted from when the fault was set. After a failed sync
-//! the dirty sectors count as clean although they never reached the disk, as on Linux: a later sync that succeeds
-//! does not save them.
+//! - any subset of each file's dirty sectors, since write-back stores pages at any time; the file's
+//!   length as synced or as last seen;
+//! - of the name changes whose directory was not synced, either a prefix, as with journaling file
+//!   systems, or any subset, as POSIX allows. A file without a name is lost, even if it was synced.
+//!
+//! A fault affects the n-th changing operation after the fault was set. After a failed sync the
+//! dirty sectors count as clean although they never reached the disk, as on Linux: a later
+//! successful sync does not store them.
 
 use std::fmt;
 use std::io;
@@ -28,27 +30,27 @@ mod store;
 
 use store::{NameChange, Store};
 
-/// What happens to an operation.
+/// The effect on an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails and changes nothing. Mapped writes do not fail, so it passes over them.
+    /// It fails and changes nothing. Mapped writes cannot fail, so they ignore this fault.
     Error(io::ErrorKind),
-    /// A write is done in part and fails; anything else just fails.
+    /// Half of a write is done, and it fails; any other operation just fails.
     Torn,
-    /// The power goes: the operation may be done in part, and every later one fails.
+    /// The power fails: half of the operation may be done, and every later one fails.
     PowerCut,
 }
 
-/// Which operations count towards a fault.
+/// The operations that are counted until a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operations {
-    /// Everything that changes files or names, syncs included.
+    /// All operations that change files or names, and syncs.
     All,
     /// [`DiskFile::sync_data`] and [`Disk::sync_dir`].
     Syncs,
 }
 
-/// A disk in memory whose clones share files and faults.
+/// A disk in memory. Clones share files and faults.
 #[derive(Clone, Default)]
 pub struct FaultyDisk {
     state: Arc<Mutex<State>>,
@@ -78,45 +80,45 @@ impl Default for State {
 }
 
 impl FaultyDisk {
-    /// Lets `fault` hit the operation after `skipped` others that count. Replaces an earlier order.
+    /// Sets `fault` for the operation after `skipped` counted ones. Replaces an earlier fault.
     pub fn arm(&self, fault: Fault, counted: Operations, skipped: u64) {
         self.state.lock().armed = Some(Armed { left: skipped, counted, fault });
     }
 
-    /// Calls off the fault.
+    /// Removes the fault.
     pub fn disarm(&self) {
         self.state.lock().armed = None;
     }
 
-    /// Whether a fault is still to come.
+    /// True if a fault is set and has not occurred yet.
     pub fn is_armed(&self) -> bool {
         self.state.lock().armed.is_some()
     }
 
-    /// Operations so far, failed ones included.
+    /// Number of operations so far, including failed ones.
     pub fn operations(&self) -> u64 {
         self.state.lock().operations
     }
 
-    /// Lets the files hold at most `bytes_max` bytes together.
+    /// Limits the size of all files together to `bytes_max`.
     pub fn set_space(&self, bytes_max: u64) {
         self.state.lock().bytes_max = bytes_max;
     }
 
-    /// Bytes of all files that have a name.
+    /// Size of all files that have a name.
     pub fn used_bytes(&self) -> u64 {
         self.state.lock().store.used_bytes()
     }
 
-    /// The disk as it might be found after the power went now. Seed 0 keeps nothing that was not synced, seed 1
-    /// everything; others choose by chance, the same for the same seed.
+    /// A disk with content that might be found if the power failed now. Seed 0 keeps nothing that
+    /// was not synced, seed 1 keeps everything; other seeds choose pseudo-randomly.
     #[must_use]
     pub fn after_power_cut(&self, seed: u64) -> FaultyDisk {
         let store = self.state.lock().store.after_power_cut(seed);
         FaultyDisk { state: Arc::new(Mutex::new(State { store, ..State::default() })) }
     }
 
-    /// Counts an operation, and tells the fault that hits it.
+    /// Counts an operation, and returns the fault that affects it.
     fn begin(&self, kind: Operations) -> io::Result<(MutexGuard<'_, State>, Option<Fault>)> {
         let mut state = self.state.lock();
         state.check_power()?;
@@ -128,7 +130,7 @@ impl FaultyDisk {
         Ok((state, fault))
     }
 
-    /// An operation that happens whole or not at all.
+    /// Starts an operation that takes effect completely or not at all.
     fn change(&self, kind: Operations) -> io::Result<MutexGuard<'_, State>> {
         let (state, fault) = self.begin(kind)?;
         match fault {
@@ -232,7 +234,7 @@ impl Disk for FaultyDisk {
     }
 
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
-        // Entry by entry, as the system does it: a power cut leaves some of them.
+        // Entry by entry, as the operating system does: a power cut leaves some of them.
         for entry in self.list(path)? {
             let child = path.join(&entry.name);
             if entry.is_dir { self.remove_dir_all(&child)? } else { self.remove_file(&child)? }
@@ -317,7 +319,7 @@ impl DiskFile for FaultyFile {
         let (mut state, fault) = self.disk.begin(Operations::Syncs)?;
         match fault {
             None => state.store.sync(self.inode),
-            // Whatever was written back before the power went is decided by the cut.
+            // `after_power_cut` decides how much was written back before the power failed.
             Some(Fault::PowerCut) => return Err(power_is_off()),
             Some(fault) => {
                 state.store.forget_dirty(self.inode);

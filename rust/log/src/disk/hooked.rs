@@ -1,4 +1,4 @@
-//! A disk for tests whose operations pass a hook before another disk carries them out.
+//! A disk for tests that calls a hook before another disk performs the operation.
 
 use std::fmt::Debug;
 use std::io;
@@ -10,7 +10,7 @@ use super::{
     Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
 };
 
-/// What a [`Hook`] is asked about.
+/// The kinds of operations that a [`Hook`] sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOp {
     /// Opening or creating a file.
@@ -25,18 +25,19 @@ pub enum FileOp {
     SyncDir,
 }
 
-/// What happens around the operations of a [`HookedDisk`].
+/// Code that runs around the operations of a [`HookedDisk`].
 pub trait Hook: Debug + Send + Sync + 'static {
-    /// Called before `op` on `path`; it may block, and its error is that of the operation, which is left out then.
+    /// Called before `op` on `path`. It may block; if it fails, the operation fails with its error
+    /// and is not performed.
     fn before(&self, op: FileOp, path: &Path) -> io::Result<()>;
 
-    /// `size` bytes were read.
+    /// Called after a read of `size` bytes.
     fn note_read(&self, size: usize) {
         let _ = size;
     }
 }
 
-/// See the module. Clones share the disk and the hook.
+/// A disk with a hook. Clones share both.
 #[derive(Debug)]
 pub struct HookedDisk<D, H> {
     disk: Arc<D>,
@@ -44,12 +45,12 @@ pub struct HookedDisk<D, H> {
 }
 
 impl<D, H> HookedDisk<D, H> {
-    /// Puts `hook` before the operations of `disk`.
+    /// Calls `hook` before the operations of `disk`.
     pub fn new(disk: D, hook: Arc<H>) -> HookedDisk<D, H> {
         HookedDisk { disk: Arc::new(disk), hook }
     }
 
-    /// The disk behind the hook.
+    /// The disk that performs the operations.
     pub fn disk(&self) -> &D {
         &self.disk
     }

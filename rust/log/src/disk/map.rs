@@ -1,15 +1,16 @@
 //! The crate's only unsafe code: mapping files.
 //!
-//! # Why no SIGBUS can come
-//! A mapped access faults if its page lies past the end of the file, or if a hole has to be filled and
-//! the disk is full. So:
-//! 1. A write window covers only space that was reserved, for which [`Reserved`] is the proof, and only bytes before
-//!    the file's end.
+//! # Why SIGBUS cannot occur
+//! A mapped access faults if its page is beyond the end of the file, or if a hole must be filled
+//! and the disk is full. So:
+//!
+//! 1. A write window covers only space that was reserved, as [`Reserved`] proves, and only bytes
+//!    before the file's end.
 //! 2. The window belongs to one writer, which drops it before it shortens the file.
-//! 3. Only sealed files are mapped for reading, and one that was ever sealed is never shortened into its batches:
-//!    truncation writes a new inode.
-//! 4. The directory lock keeps other writers out. Against a stranger that truncates the file all the same,
-//!    the file's length is asked for before each copy: that stranger's truncation becomes an error.
+//! 3. Only sealed files are mapped for reading, and a file that was ever sealed is never shortened
+//!    into its batches: truncation writes a new inode.
+//! 4. The directory lock excludes other writers. In case another program truncates the file anyway,
+//!    the file's length is checked before each copy, so that the truncation becomes an error.
 #![expect(
     unsafe_code,
     reason = "mapping a file is a promise about what others do to it: see above"
@@ -25,7 +26,7 @@ use pykafka_forks::ForkClosed;
 
 use super::{Reserved, Window};
 
-/// The bytes of a sealed file; cheap to clone, lives as long as its last clone.
+/// The bytes of a sealed file. Cheap to clone; released with the last clone.
 #[derive(Clone, Debug)]
 pub struct ReadMap(Source);
 
@@ -36,18 +37,19 @@ enum Source {
 }
 
 impl ReadMap {
-    /// Maps the first `size` bytes of `file`, which the caller never shortens.
+    /// Maps the first `size` bytes of `file`, which the caller must never shorten.
     pub(super) fn map(file: &File, size: usize) -> io::Result<ReadMap> {
         if size == 0 {
             return Ok(ReadMap::copied(Vec::new()));
         }
         check_length(file, size as u64)?;
-        // SAFETY: rule 3: nobody shortens the inode while it is mapped, and sealed files are not written.
+        // SAFETY: rule 3: the inode is not shortened while it is mapped, and sealed files are not
+        // written.
         let map = unsafe { MmapOptions::new().len(size).map(file)? };
         Ok(ReadMap(Source::Mapped(Arc::new(map))))
     }
 
-    /// Holds bytes that are in memory anyway.
+    /// Wraps bytes that are already in memory.
     pub(super) fn copied(bytes: Vec<u8>) -> ReadMap {
         ReadMap(Source::Copied(bytes.into()))
     }
@@ -87,8 +89,8 @@ impl MappedWindow {
     ) -> io::Result<MappedWindow> {
         let (end, size) = reserved.window(position)?;
         check_length(file, end)?;
-        // SAFETY: rules 1 and 2: the range was reserved, lies within the file, and this window is the
-        // only writer until it is dropped. No reference into the map leaves this type.
+        // SAFETY: rules 1 and 2: the range was reserved, is within the file, and this window is the
+        // only writer until it is dropped. References into the map never leave this type.
         let map = unsafe { MmapOptions::new().offset(position).len(size).map_mut(&***file)? };
         Ok(MappedWindow { map, file: Arc::clone(file), end })
     }

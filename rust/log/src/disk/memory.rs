@@ -1,7 +1,7 @@
 //! Files in memory: for brokers without a directory, and for tests.
 //!
-//! A file is a table of pages; pages that were never written cost nothing, so reserving space does
-//! neither. The disk counts the pages in use and answers `StorageFull` at its bound.
+//! A file is a table of pages. Pages that were never written use no memory, so reserving space is
+//! free. The disk counts the used pages and fails with `StorageFull` at its limit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,10 +18,10 @@ use super::{
     Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
 };
 
-/// Small, since a partition with one record holds a page for each of its files.
+/// Small, because a partition with one record uses a page for each of its files.
 const PAGE_BYTES: usize = 4096;
 
-/// A disk that lives as long as its handles. Clones share the files.
+/// A disk that exists as long as its handles. Clones share the files.
 #[derive(Clone)]
 pub struct MemoryDisk {
     names: Arc<RwLock<BTreeMap<PathBuf, Node>>>,
@@ -46,7 +46,7 @@ impl MemoryDisk {
         MemoryDisk { names: Arc::default(), usage: Arc::new(usage) }
     }
 
-    /// Bytes of memory that the files hold, in whole pages.
+    /// Memory that the files use, in whole pages.
     pub fn used_bytes(&self) -> u64 {
         self.usage.bytes.load(Ordering::Relaxed)
     }
@@ -209,7 +209,7 @@ fn parent_exists(names: &BTreeMap<PathBuf, Node>, path: &Path) -> bool {
     path.parent().is_some_and(|dir| is_root(dir) || matches!(names.get(dir), Some(Node::Directory)))
 }
 
-/// Everything under `dir`, itself left out. Paths sort by components, so it is one range.
+/// All paths under `dir`, without `dir` itself. Paths sort by components, so they are one range.
 fn below<'a>(
     names: &'a BTreeMap<PathBuf, Node>,
     dir: &'a Path,
@@ -226,7 +226,7 @@ struct MemoryFile {
 
 #[derive(Default)]
 struct Pages {
-    /// `None` is a page of zeros.
+    /// `None` for a page of zeros.
     table: Vec<Option<Box<[u8; PAGE_BYTES]>>>,
     size: u64,
 }
@@ -261,7 +261,7 @@ impl MemoryFile {
             if page.is_none() {
                 if let Err(full) = self.usage.take_page() {
                     if at as u64 > position {
-                        // As a file system does, it keeps what it had space for.
+                        // Like a file system, it keeps the part for which there was space.
                         pages.size = pages.size.max(at as u64);
                     }
                     return Err(full);
@@ -354,7 +354,7 @@ impl DiskFile for MemoryHandle {
         let end = position.checked_add(size).ok_or(io::ErrorKind::FileTooLarge)?;
         let mut pages = self.file.pages.write();
         pages.size = pages.size.max(end);
-        // A full disk shows as an error of the window, never as a signal.
+        // A full disk is reported as an error of the window, never as a signal.
         Reserved::granted(position, size)
     }
 

@@ -1,9 +1,10 @@
-//! How many files the logs of a process hold open.
+//! Limits the files that the logs of a process keep open.
 //!
-//! Logs keep handles, so that an append or a read costs no `open`. Each of them can do without: it opens the file again
-//! when it needs it. So the bound holds at every moment: an `open` that passes it closes the handles of the segment
-//! that was idle longest, by the second-chance rule (one that was used since it was last looked at goes to the back).
-//! The same is done when the system refuses a descriptor, because others of the process hold them.
+//! Logs keep handles, so that an append or a read needs no `open`. Each handle can be closed,
+//! because the log opens the file again when it needs it. So the limit can always be enforced: an
+//! `open` that exceeds it closes the handles of the segment that was idle longest, by the
+//! second-chance algorithm (a segment that was used since the last check moves to the end). The
+//! same happens when the system has no descriptor left because other parts of the process use them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,33 +14,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pykafka_forks::Mutex;
 use rustix::process::{Resource, getrlimit};
 
-/// Logs get half of what a process may open; the rest is for connections and for the host program.
+/// Logs use half of the process's limit; the rest is for connections and for the host program.
 const PART: u64 = 2;
 const FILES_MIN: usize = 16;
-/// Holders that are gone are looked for when so many more are listed than are open.
+/// Dropped holders are removed from the list when it has this many more holders than twice the open
+/// files.
 const GONE_MAX: usize = 64;
 
-/// Keeps handles that it can open again.
+/// Keeps handles and can open them again.
 pub(crate) trait Holder: Send + Sync {
     /// Closes the handles unless they were used since the last call, or are in use.
     fn close_idle(&self) -> Closed;
 }
 
-/// What [`Holder::close_idle`] did.
+/// Result of [`Holder::close_idle`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// It was used: nothing was closed.
+    /// The handles were used recently or are in use: nothing was closed.
     InUse,
-    /// It holds nothing any more and has to be listed again.
+    /// All handles were closed. The holder must be listed again when it opens one.
     All,
 }
 
-/// Bounds the files that logs keep open.
+/// Limits the files that logs keep open.
 #[derive(Default)]
 pub struct OpenFiles {
     count: AtomicUsize,
     holders: Mutex<VecDeque<Weak<dyn Holder>>>,
-    /// Instead of half the limit of the process.
+    /// Replaces half of the process's limit.
     count_max: Option<usize>,
 }
 
@@ -49,7 +51,7 @@ impl OpenFiles {
         OpenFiles { count: AtomicUsize::new(0), holders, count_max }
     }
 
-    /// Opens by `open`, which is tried again after others were closed for it.
+    /// Calls `open`, and again after other handles were closed.
     pub(crate) fn open<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
         while self.is_full() && self.close_one() {}
         loop {
@@ -66,7 +68,7 @@ impl OpenFiles {
         OpenFile(self)
     }
 
-    /// Lists a holder that was not listed, or that was closed since.
+    /// Lists a holder that was not listed, or whose handles were closed since.
     pub(crate) fn list(&self, holder: Weak<dyn Holder>) {
         let mut holders = self.holders.lock();
         if holders.len() > 2 * self.count.load(Ordering::Relaxed) + GONE_MAX {
@@ -79,7 +81,8 @@ impl OpenFiles {
         self.count.load(Ordering::Relaxed) >= self.count_max()
     }
 
-    /// Whether more files are in use than may be open: handles that cannot be closed now should become no more.
+    /// True if more files are in use than allowed: callers should not keep additional handles that
+    /// cannot be closed now.
     pub(crate) fn are_too_many_in_use(&self) -> bool {
         self.count.load(Ordering::Relaxed) > self.count_max()
     }
@@ -88,9 +91,10 @@ impl OpenFiles {
         self.count_max.unwrap_or_else(files_max)
     }
 
-    /// Closes the handles of the holder that was idle longest; whether there was one.
+    /// Closes the handles of the holder that was idle longest; `false` if there was no handle to
+    /// close.
     fn close_one(&self) -> bool {
-        // Twice: the first look may find that each was used.
+        // Twice, because at the first check each may have been used.
         let looks = 2 * self.holders.lock().len();
         for _ in 0..looks {
             let Some(holder) = self.holders.lock().pop_front() else { return false };
@@ -104,13 +108,13 @@ impl OpenFiles {
     }
 }
 
-/// The limit may be raised while the process runs, so it is asked for each time.
+/// The limit may be raised while the process runs, so it is read each time.
 fn files_max() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit / PART).unwrap_or(usize::MAX).max(FILES_MIN)
 }
 
-/// A file that counts.
+/// Counts an open file until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenFile(&'static OpenFiles);
 
@@ -126,13 +130,14 @@ impl std::fmt::Debug for OpenFiles {
     }
 }
 
-/// Whether the process, or the system, has no descriptor left.
+/// True if the process or the system has no descriptor left.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Whether the system lacks something that it may have later: descriptors or memory. The file is not at fault.
+/// True if the system lacks a resource that may be available later: descriptors or memory. The file
+/// is not faulty.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     is_out_of_descriptors(error) || error.kind() == io::ErrorKind::OutOfMemory
 }
@@ -185,7 +190,8 @@ mod tests {
         };
         assert_eq!(open(&handles), [true, false, true, true]);
         assert_eq!(FILES.count.load(Ordering::Relaxed), 3);
-        // A refused descriptor closes one more, and the error is returned when there is none left to close.
+        // If no descriptor is available, one more handle is closed; the error is returned when none
+        // is left to close.
         let refused = FILES.open(|| Err::<(), _>(rustix::io::Errno::MFILE.into())).unwrap_err();
         assert!(is_out_of_descriptors(&refused) && is_exhausted(&refused));
         assert_eq!(open(&handles), [false; 4]);

@@ -1,4 +1,4 @@
-//! The file system.
+//! The operating system's file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,14 +18,15 @@ use super::{
     Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
 };
 
-/// `f_type` of the file systems that write into the blocks they reserved: ext4 (and ext2 and ext3, which reserve
-/// none), XFS, tmpfs. On copy-on-write file systems a reserved block may still need a new one.
+/// `f_type` of the file systems that write into the blocks that they reserved: ext4 (and ext2 and
+/// ext3, which cannot reserve blocks), XFS, tmpfs. On copy-on-write file systems a reserved block
+/// may still need a new one.
 const IN_PLACE_FILE_SYSTEMS: [i64; 3] = [EXT4, XFS, TMPFS];
 const EXT4: i64 = 0xEF53;
 const XFS: i64 = 0x5846_5342;
 const TMPFS: i64 = 0x0102_1994;
 
-/// The limit of descriptors is one for the process, and so is this.
+/// One for the process, like the limit of descriptors.
 static OPEN_FILES: PerProcess<OpenFiles> = PerProcess::new(|| OpenFiles::new(None));
 
 /// Files of the operating system.
@@ -133,7 +134,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// The nearest directory upwards that exists: partition directories appear at their first append.
+/// The nearest existing directory upwards: partition directories are created by their first append.
 fn existing_ancestor(dir: &Path) -> &Path {
     let found = dir.ancestors().find(|ancestor| ancestor.exists());
     found.filter(|ancestor| !ancestor.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -172,14 +173,14 @@ impl ReadFile for RealFile {
 
     fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {
         let everywhere = Ok(Some(position..u64::MAX));
-        // OpenZFS has had versions that took what was just written for a hole.
+        // Some versions of OpenZFS report recently written data as a hole.
         if !self.writes_in_place() {
             return everywhere;
         }
         let start = match rustix::fs::seek(&**self.file, SeekFrom::Data(position)) {
             Ok(start) => start,
             Err(rustix::io::Errno::NXIO) => return Ok(None),
-            // ext4 does not tell of a file that was inline.
+            // ext4 does not report data that was stored inline.
             Err(_) => return everywhere,
         };
         match rustix::fs::seek(&**self.file, SeekFrom::Hole(start)) {
@@ -201,7 +202,8 @@ impl DiskFile for RealFile {
         match rustix::fs::fallocate(&**self.file, FallocateFlags::empty(), position, size) {
             Ok(()) if self.writes_in_place() => Reserved::granted(position, size),
             Ok(()) => Ok(Allocated::Grown),
-            // ext2, ext3, NFS: grow the file, so that every file system shows the same length.
+            // ext2, ext3, NFS: extend the file, so that its length is the same on every file
+            // system.
             Err(rustix::io::Errno::OPNOTSUPP) => {
                 let end = position.checked_add(size).ok_or(io::ErrorKind::FileTooLarge)?;
                 let length = self.size()?;

@@ -1,10 +1,10 @@
-//! One table of claims for every disk.
+//! Tests that every disk must pass.
 
 use std::path::PathBuf;
 
 use super::*;
 
-/// The disks under test, each with an existing directory of its own; the guard removes it.
+/// The disks under test, each with a separate directory; the guard removes it.
 fn disks() -> Vec<(Arc<dyn Disk>, PathBuf, Option<tempfile::TempDir>)> {
     let memory = Arc::new(MemoryDisk::default());
     memory.create_dir_all(Path::new("/data")).unwrap();
@@ -91,7 +91,8 @@ fn what_may_not_be_zero_is_found_and_reserved_space_is_skipped_where_the_disk_te
         while let Some(data) = file.next_data(position).unwrap().filter(|data| data.start < size) {
             assert!(data.start >= position && data.end > data.start, "{disk:?}");
             position = data.end;
-            // What is read is in the page cache, and so is what the system reads ahead.
+            // Bytes that are read are in the page cache, and so are those that the system reads
+            // ahead.
             file.read_at(&mut vec![0; (data.end - data.start).min(8192) as usize], data.start)
                 .unwrap();
             pieces.push(data);
@@ -125,7 +126,7 @@ fn a_hook_hides_nothing_that_its_disk_tells() {
     reserve(&*file, 0, 1 << 20);
     assert_eq!(file.next_data(0).unwrap(), None);
     let (told, spare) = (hooked.spare_bytes(dir.path()), RealDisk.spare_bytes(dir.path()));
-    // The disk is others', too.
+    // Other processes use the disk too.
     assert!(told.unwrap().abs_diff(spare.unwrap()) < 1 << 30);
     assert_eq!(hooked.spare_bytes(Path::new("/dev/shm")).unwrap(), 0);
 }
@@ -144,7 +145,7 @@ fn a_part_of_reserved_space_lies_within_it() {
 fn spare_space_is_a_part_of_the_usable_one() {
     let memory = MemoryDisk::new(8 * 4096);
     assert_eq!(memory.spare_bytes(Path::new("/")).unwrap(), 4096);
-    // What is reserved in memory is memory.
+    // Space that is reserved in memory is memory.
     assert_eq!(RealDisk.spare_bytes(Path::new("/dev/shm")).unwrap(), 0);
 }
 

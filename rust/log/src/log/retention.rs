@@ -36,8 +36,8 @@ impl Log {
         expired.map_or(Ok(0), |expired| self.remove_expired(expired))
     }
 
-    /// Raises the log start offset to the end of the segments that the settings allow to be
-    /// removed, none of them beyond `high_watermark`; `None` if no segment can be removed.
+    /// Raises the log start offset to the end of the segments up to `high_watermark` that the
+    /// settings allow to be removed; `None` if no segment can be removed.
     pub fn expire_segments(&self, high_watermark: i64) -> Result<Option<Expired>, StorageError> {
         let mut state = self.write();
         state.check_writable()?;

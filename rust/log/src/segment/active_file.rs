@@ -1,4 +1,5 @@
-//! The `.log` of a segment as its writer sees it: opened, and mapped, again where it was closed for others.
+//! The `.log` of a segment for its writer. It is opened and mapped again after its handle was
+//! closed for other files.
 
 use std::io;
 use std::sync::Arc;
@@ -6,11 +7,11 @@ use std::sync::Arc;
 use super::SegmentFiles;
 use crate::disk::{Allocated, DiskFile, ReadFile, ReadMap, Reserved, Window};
 
-/// See the module. While it exists the segment's readers share a handle that can write.
+/// The writer's file. While it exists, the segment's readers share a handle that can write.
 #[derive(Debug)]
 struct ActiveFile(Arc<SegmentFiles>);
 
-/// A window of [`ActiveFile`]. The map itself is kept with the handles, one at a time.
+/// A window of [`ActiveFile`]. The map is stored with the handles; only one exists at a time.
 #[derive(Debug)]
 struct ActiveWindow {
     files: Arc<SegmentFiles>,
@@ -19,7 +20,7 @@ struct ActiveWindow {
 }
 
 impl SegmentFiles {
-    /// The `.log` for its one writer.
+    /// The `.log` for its only writer.
     pub(crate) fn active_file(self: &Arc<Self>) -> Arc<dyn DiskFile> {
         let mut handles = self.handles.lock();
         handles.log = None;

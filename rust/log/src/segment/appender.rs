@@ -1,27 +1,31 @@
-//! The end of a segment file: one writer, two ways to write, one rule that picks between them.
+//! The writer of a segment file: two ways to write, and a rule that selects one of them.
 //!
 //! # Theory of operation
-//! The first 64 KiB of a file are written as they come, without reserving or mapping anything: of a thousand
-//! topics that were just made most never see more, and a reservation costs more than all else of a first append.
-//! From there on the file is reserved ahead of its logical end, in steps of 1 MiB that double to 32 MiB, so that
-//! a full disk shows before anything is written and so that a mapped write never has to find a block. A batch
-//! then goes
-//! - *mapped*: copied into a shared window over the reserved space. No system call that writes; the bytes are
-//!   in the page cache at once and survive the process. Cheapest where many batches share a page. Only where the
-//!   file system reserved the space, for which it gave a [`Reserved`].
-//! - *written*: `pwrite` to the same place. A mapped page costs a fault, is zeroed first and is dirtied alone,
-//!   where the call fills many at a time: at 64 KiB it costs a third. Under a running fdatasync mapped pages
-//!   stall their writer, so logs that sync each append use it for all sizes.
+//! The first 64 KiB of a file are written without reserving or mapping anything: most of a thousand
+//! new topics never get more, and a reservation costs more than the rest of a first append. After
+//! that, space is reserved ahead of the file's logical end, in steps of 1 MiB that double up to 32
+//! MiB, so that a full disk is noticed before anything is written and a mapped write never needs a
+//! new block. A batch is then
 //!
-//! Both write the same bytes to the same positions, so the choice is free for each batch.
+//! - *mapped*: copied into a shared window over the reserved space. This needs no system call; the
+//!   bytes are in the page cache at once and survive the process. It is the cheapest way if many
+//!   batches share a page. It requires that the file system reserved the space and returned a
+//!   [`Reserved`].
+//! - *written*: `pwrite` to the same position. A mapped page costs a page fault, is zeroed first
+//!   and is dirtied alone, but the call fills many pages at a time: at 64 KiB it costs a third.
+//!   During an fdatasync, mapped pages block their writer, so logs that sync each append write
+//!   batches of all sizes this way.
 //!
-//! A step can wait for the disk: the file system reads which blocks are free, and that read waits for all that is
-//! being written, such as a segment that was rolled and is synced. A file that will be full soon is therefore
-//! reserved as a whole at its beginning ([`Appender::reserve_up_to`]); [`Appender::give_back`] releases what turns
-//! out to be too much.
+//! Both write the same bytes to the same positions, so each batch can use either.
 //!
-//! What stands after the logical end is zeros. They go at [`Appender::trim`] (roll, idle, close); after a
-//! crash recovery cuts them. The window is dropped before the file is ever shortened (see `disk::map`).
+//! A reservation may wait for the disk: the file system reads which blocks are free, and that read
+//! waits for all running writes, for example the sync of a rolled segment. So a file that will soon
+//! be full is reserved completely at its start ([`Appender::reserve_up_to`]);
+//! [`Appender::give_back`] releases the surplus.
+//!
+//! The bytes after the logical end are zeros. [`Appender::trim`] removes them (roll, idle, close);
+//! after a crash recovery cuts them. The window is dropped before the file is shortened (see
+//! `disk::map`).
 
 use std::io;
 use std::sync::Arc;
@@ -29,28 +33,30 @@ use std::sync::Arc;
 use crate::config::LogConfig;
 use crate::disk::{Allocated, DiskFile, Reserved, Window};
 
-/// Largest batch that is copied into the window: where a fault for every page gets dearer than `pwrite` on another thread,
-/// or keeps the connection's own from reading the next batch meanwhile (`bench/log/test_ways.py` times both ways alone).
+/// Largest batch that is copied into the window. For larger ones a page fault for every page costs
+/// more than `pwrite` on another thread, or keeps the connection's thread from reading the next
+/// batch (`bench/log/test_ways.py` measures both ways separately).
 pub const MAPPED_BATCH_BYTES_MAX: usize = 32 * 1024;
 
-/// Up to here a file grows by what is written, batch by batch; of small segments up to a 16th of their size.
+/// Up to this size a file grows batch by batch, in small segments up to a 16th of their size.
 const UNRESERVED_BYTES_MAX: u64 = 64 * 1024;
 const UNRESERVED_SEGMENT_PART: u64 = 16;
 
-/// The first reservation of a file; each further one doubles.
+/// The first reservation of a file; each further one is twice as large.
 const STEP_BYTES_MIN: u64 = 1 << 20;
 const STEP_BYTES_MAX: u64 = 32 << 20;
 
-/// As much of a file is mapped at once: mapped pages count as memory of the process.
+/// Bytes of a file that are mapped at once: mapped pages count as memory of the process.
 const WINDOW_BYTES_MAX: u64 = STEP_BYTES_MAX;
 
-// A batch that is mapped fits into a window, and a window never reaches behind what `give_back` keeps.
+// A mapped batch fits into a window, and a window never reaches beyond the space that `give_back`
+// keeps.
 const _: () = assert!(MAPPED_BATCH_BYTES_MAX as u64 <= WINDOW_BYTES_MAX);
 const _: () = assert!(WINDOW_BYTES_MAX <= STEP_BYTES_MAX);
-// What was reserved is never taken for a young file.
+// A file with reserved space is never treated as a young one.
 const _: () = assert!(UNRESERVED_BYTES_MAX < STEP_BYTES_MIN);
 
-/// Writes by copying into a window of the reserved space that begins at the logical end.
+/// Writes by copying into a window of the reserved space that starts at the logical end.
 #[derive(Debug, Default)]
 struct MappedAppend {
     window: Option<OpenWindow>,
@@ -64,7 +70,7 @@ struct OpenWindow {
 }
 
 impl MappedAppend {
-    /// Writes `bytes` at `position`; they fit into `reserved`.
+    /// Writes `bytes` at `position`; they must fit into `reserved`.
     fn append(
         &mut self,
         file: &dyn DiskFile,
@@ -76,7 +82,7 @@ impl MappedAppend {
         let open = match &mut self.window {
             Some(open) if open.start <= position && end <= open.end => open,
             slot => {
-                // One window at a time: the old one is unmapped before the new one is made.
+                // One window at a time: the old one is unmapped before the new one is mapped.
                 *slot = None;
                 let part = reserved.part(position, WINDOW_BYTES_MAX);
                 let window = file.map_window(&part, position)?;
@@ -87,7 +93,7 @@ impl MappedAppend {
     }
 }
 
-/// Which batches go through the window.
+/// Selects the batches that are copied into the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendRule {
     mapped_batch_bytes_max: usize,
@@ -105,7 +111,7 @@ impl AppendRule {
         }
     }
 
-    /// Every batch is written, into space that was reserved.
+    /// Writes every batch with `pwrite`, into reserved space.
     pub const WRITTEN: AppendRule =
         AppendRule { mapped_batch_bytes_max: 0, unreserved_bytes_max: 0 };
 }
@@ -118,17 +124,18 @@ pub struct Appender {
     reserved_end: u64,
     step: u64,
     rule: AppendRule,
-    /// From the logical end or before it to `reserved_end`; `None` where the file system reserves nothing.
+    /// From the logical end or before it to `reserved_end`; `None` if the file system cannot
+    /// reserve space.
     reserved: Option<Reserved>,
     mapped: MappedAppend,
 }
 
 impl Appender {
-    /// A writer that continues at `position`, the logical size. What the file holds behind it is cut off,
-    /// so nothing may have mapped the file for reading.
+    /// A writer that continues at `position`, the logical size. Bytes after it are cut off, so the
+    /// file must not be mapped for reading.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the file is shorter than `position`; else what the disk says.
+    /// `UnexpectedEof` if the file is shorter than `position`; otherwise the error of the disk.
     pub fn open(file: Arc<dyn DiskFile>, position: u64, rule: AppendRule) -> io::Result<Self> {
         let size = file.size()?;
         if size < position {
@@ -153,17 +160,17 @@ impl Appender {
         &self.file
     }
 
-    /// The logical size: where the next batch goes.
+    /// The logical size, which is the position of the next batch.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes up to which the file has space, at least [`Appender::position`].
+    /// End of the file's space, at least [`Appender::position`].
     pub fn reserved_end(&self) -> u64 {
         self.reserved_end
     }
 
-    /// Whether [`Appender::append`] of `size` bytes is no more than a copy into the window.
+    /// True if [`Appender::append`] of `size` bytes is only a copy into the window.
     pub fn only_copies(&self, size: usize) -> bool {
         let (start, end) = (self.position, self.position.saturating_add(size as u64));
         size <= self.rule.mapped_batch_bytes_max
@@ -171,16 +178,17 @@ impl Appender {
                 .is_some_and(|open| open.start <= start && end <= open.end)
     }
 
-    /// Whether [`Appender::append`] of `size` bytes is no more than one write, or a copy, to space that is reserved.
+    /// True if [`Appender::append`] of `size` bytes is only one write, or a copy, to reserved
+    /// space.
     pub fn only_writes(&self, size: usize) -> bool {
         self.position.saturating_add(size as u64) <= self.reserved_end
     }
 
-    /// Writes `bytes` at the logical end and returns the position they begin at.
+    /// Writes `bytes` at the logical end and returns their position.
     ///
     /// # Errors
-    /// `StorageFull` if the space is not there: nothing was appended and a later call may succeed. After any
-    /// other error the content behind [`Appender::position`] is unknown.
+    /// `StorageFull` if there is not enough space: nothing was appended, and a later call may
+    /// succeed. After any other error the content after [`Appender::position`] is unknown.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let position = self.position;
         let end = position.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
@@ -198,7 +206,7 @@ impl Appender {
         };
         let appended = match mapped {
             Some(Ok(())) => Ok(()),
-            // A process may have only so many maps, and the file does not need one.
+            // The number of maps of a process is limited, and the file does not need one.
             Some(Err(error)) if error.kind() != io::ErrorKind::OutOfMemory => Err(error),
             _ => self.file.write_at(bytes, position),
         };
@@ -210,14 +218,14 @@ impl Appender {
         Ok(position)
     }
 
-    /// Cuts the file at `position`, which is not past the logical end.
+    /// Cuts the file at `position`, which must not be beyond the logical end.
     pub fn truncate(&mut self, position: u64) -> io::Result<()> {
         self.release();
         self.position = self.position.min(position);
         self.trim()
     }
 
-    /// Gives back the reserved space: the file ends where the log ends. Appending may go on.
+    /// Releases the reserved space: the file ends at the logical end. Appends can continue.
     pub fn trim(&mut self) -> io::Result<()> {
         self.release();
         self.reserved = None;
@@ -226,15 +234,16 @@ impl Appender {
         if self.file.size()? == self.position { Ok(()) } else { self.file.set_len(self.position) }
     }
 
-    /// Drops the window, which the next small batch opens again. For partitions that went quiet.
+    /// Drops the window; the next small batch maps it again. For idle partitions.
     pub fn release(&mut self) {
         self.mapped.window = None;
     }
 
-    /// Reserves the file up to `end` before anything needs it.
+    /// Reserves the file up to `end` before it is needed.
     ///
     /// # Errors
-    /// What the disk says of the space; the part of it that was there has been given back. Or that this failed.
+    /// The error of the reservation, after the reserved part was released; or the error of that
+    /// release.
     pub fn reserve_up_to(&mut self, end: u64) -> io::Result<()> {
         let before = self.reserved_end;
         if end <= before {
@@ -247,12 +256,12 @@ impl Appender {
         reserved
     }
 
-    /// Whether more is reserved than a step, by [`Appender::reserve_up_to`].
+    /// True if more than a step is reserved, because of [`Appender::reserve_up_to`].
     pub fn is_far_ahead(&self) -> bool {
         self.reserved_end - self.position > STEP_BYTES_MAX
     }
 
-    /// Gives back what [`Appender::is_far_ahead`] tells of.
+    /// Releases reserved space beyond a step.
     pub fn give_back(&mut self) -> io::Result<()> {
         let end = self.reserved_end.min(self.position + STEP_BYTES_MAX);
         self.release();
@@ -271,7 +280,8 @@ impl Appender {
         let generous = needed.max(self.step);
         match self.extend(generous) {
             Ok(()) => {
-                // Not while the disk is full: the first append after that would take all that became free.
+                // Not while the disk is full: otherwise the next successful append would reserve
+                // all of the freed space.
                 self.step = (self.step * 2).min(STEP_BYTES_MAX);
                 Ok(())
             }
@@ -283,7 +293,7 @@ impl Appender {
         }
     }
 
-    /// Reserves so many bytes more.
+    /// Reserves `size` more bytes.
     fn extend(&mut self, size: u64) -> io::Result<()> {
         let allocated = self.file.allocate(self.reserved_end, size)?;
         self.reserved_end += size;
@@ -295,9 +305,10 @@ impl Appender {
         Ok(())
     }
 
-    /// After a failed write: part of a batch behind the logical end must not look like records later.
+    /// After a failed write: a part of a batch after the logical end must not look like records
+    /// later.
     fn take_back(&mut self) {
-        // The write's own error is what the caller hears; if this fails too, recovery cuts the tail.
+        // The caller gets the error of the write; if this fails too, recovery cuts the tail.
         let _ = self.trim();
     }
 }
@@ -309,7 +320,7 @@ mod tests {
 
     use crate::disk::{Disk, MemoryDisk, OpenMode, ReadFile, RealDisk};
 
-    /// One table for both ways to write: name, disk, rule, directory guard.
+    /// The cases of the tests, for both ways to write: name, disk, rule, directory guard.
     fn cases() -> Vec<(&'static str, Arc<dyn Disk>, AppendRule, tempfile::TempDir)> {
         let mapped =
             AppendRule { mapped_batch_bytes_max: MAPPED_BATCH_BYTES_MAX, unreserved_bytes_max: 0 };
@@ -441,7 +452,8 @@ mod tests {
         assert_eq!(mapped_max(i64::MAX), MAPPED_BATCH_BYTES_MAX);
     }
 
-    /// On ext2 and ext3 the file grew without blocks and was mapped all the same: SIGBUS once the disk was full.
+    /// On ext2 and ext3 the file grew without blocks and was still mapped: SIGBUS once the disk was
+    /// full.
     #[test]
     fn a_file_that_could_not_be_reserved_is_written_and_never_mapped() {
         let file = Arc::new(OtherFile::new(|file, position, size| {
@@ -460,7 +472,7 @@ mod tests {
         assert!(read == expected);
     }
 
-    /// How a file of another file system reserves space.
+    /// How a file on another file system reserves space.
     type Allocate = fn(&dyn DiskFile, u64, u64) -> io::Result<Allocated>;
 
     /// A file that cannot be mapped for writing.

@@ -1,7 +1,7 @@
-//! Entries of one size in a file, sorted: binary search by `pread` with one block kept.
+//! Sorted entries of a fixed size in a file: binary search by `pread`, with one cached block.
 //!
-//! Sealed offset and time indexes are never mapped and rarely hot; a sequential reader stays inside one
-//! block of 4 KiB, and nothing is held once the log is idle.
+//! Sealed offset and time indexes are never mapped and rarely used. A sequential reader stays
+//! within one block of 4 KiB, and an idle log caches nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -30,13 +30,14 @@ struct Block<const SIZE: usize> {
 }
 
 impl<const SIZE: usize> IndexFile<SIZE> {
-    /// The entries of `file`, which is not written any more. Bytes after the last whole entry are ignored.
+    /// The entries of `file`, which must not be written any more. Bytes after the last whole entry
+    /// are ignored.
     pub(crate) fn new(file: Arc<dyn ReadFile>) -> io::Result<Self> {
         let count = file.size()? / SIZE as u64;
         Ok(IndexFile { file, count, block: Mutex::new(None) })
     }
 
-    /// The last entry for which `is_before` holds; it holds for a prefix of the entries.
+    /// The last entry for which `is_before` holds; it must hold for a prefix of the entries.
     pub(crate) fn last_where(
         &self,
         is_before: impl Fn(&[u8; SIZE]) -> bool,
@@ -53,7 +54,7 @@ impl<const SIZE: usize> IndexFile<SIZE> {
         Ok(entry)
     }
 
-    /// The answer, if the kept block is sure to hold it.
+    /// The result, if it is certainly in the cached block.
     fn last_within(
         &self,
         block: &Block<SIZE>,
@@ -65,7 +66,7 @@ impl<const SIZE: usize> IndexFile<SIZE> {
         is_sure.then(|| block.entries[index - 1])
     }
 
-    /// The number of the last block whose first entry `is_before`.
+    /// The number of the last block for whose first entry `is_before` holds.
     fn block_of_last(&self, is_before: &impl Fn(&[u8; SIZE]) -> bool) -> io::Result<Option<u64>> {
         let (mut low, mut high) = (0, self.count.div_ceil(block_entries(SIZE)));
         while low < high {

@@ -1,4 +1,5 @@
-//! The offset and time index of a segment in memory: of the active one, and of those rebuilt from their batches.
+//! The offset and time index of a segment in memory, for the active segment and for segments
+//! rebuilt from their batches.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::segment::offset_index::{self, OffsetEntry, OffsetIndex};
 use crate::segment::time_index::{self, TimeEntry, TimeIndex};
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
-/// Both indexes, which grow together.
+/// Both indexes, which get their entries together.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Indexes {
     pub(crate) offsets: OffsetIndex,
@@ -27,7 +28,7 @@ impl Indexes {
         Indexes { offsets, times, bytes_since_entry: 0 }
     }
 
-    /// The stored indexes of `segment`; `None` if they are missing or garbage.
+    /// The stored indexes of `segment`; `None` if they are missing or invalid.
     pub(crate) fn load(segment: &Segment) -> Result<Option<Indexes>, StorageError> {
         let files = &segment.files;
         let (Some(offsets), Some(times)) =
@@ -38,7 +39,8 @@ impl Indexes {
         Ok(Indexes::decode(&offsets, &times, files.base_offset(), segment.size))
     }
 
-    /// The indexes in files' bytes, of a segment of `size` bytes; `None` if they are garbage.
+    /// Decodes the bytes of the index files of a segment of `size` bytes; `None` if they are
+    /// invalid.
     pub(crate) fn decode(
         offsets: &[u8],
         times: &[u8],
@@ -52,7 +54,8 @@ impl Indexes {
         fits.then(|| Indexes { offsets, times, bytes_since_entry: size - last_position })
     }
 
-    /// Takes note of the batch at `position`; `max` is the segment's largest timestamp, this batch included.
+    /// Adds the batch at `position`; `max` is the segment's largest timestamp, including this
+    /// batch.
     pub(crate) fn note(
         &mut self,
         batch: &BatchHeader<'_>,
@@ -68,49 +71,51 @@ impl Indexes {
         self.bytes_since_entry += batch.size() as u64;
     }
 
-    /// Lets look-ups from `batch.offset` on begin at its batch, the next one to be noted.
+    /// Makes look-ups from `batch.offset` on start at its batch, which is added next.
     pub(crate) fn begin_at(&mut self, batch: OffsetEntry) {
         self.offsets.append(batch.offset, batch.position);
         self.bytes_since_entry = 0;
     }
 
-    /// Gives back the room for entries that will not come.
+    /// Releases memory for further entries, because none will be added.
     pub(crate) fn shrink(&mut self) {
         self.offsets.shrink();
         self.times.shrink();
     }
 
-    /// Entries of both.
+    /// Number of entries in both indexes.
     pub(crate) fn count(&self) -> usize {
         self.offsets.count() + self.times.count()
     }
 
-    /// Leaves out every other entry of indexes that are nowhere stored.
+    /// Removes every other entry of indexes that are not stored.
     pub(crate) fn thin(&mut self) {
         self.offsets.thin();
         self.times.thin();
     }
 
-    /// Whether one more entry might not fit `segment.index.bytes`; the time index keeps room for its last.
+    /// True if one more entry might exceed `segment.index.bytes`; the time index needs space for
+    /// its last entry.
     pub(crate) fn are_full(&self, config: &LogConfig) -> bool {
         let bytes = config.segment_index_bytes as usize;
         self.offsets.count() >= bytes / offset_index::ENTRY_SIZE
             || self.times.count() + 1 >= bytes / time_index::ENTRY_SIZE
     }
 
-    /// Whether there are so many entries that the files lack that they should be stored.
+    /// True if there are enough unstored entries to write them to the files.
     pub(crate) fn is_storing_due(&self) -> bool {
         self.offsets.is_storing_due() || self.times.is_storing_due()
     }
 
-    /// Drops what tells of batches at or behind `position` and `offset`, where the segment is cut.
+    /// Drops the entries of batches at or after `position` and `offset`, where the segment is cut.
     pub(crate) fn truncate(&mut self, position: u64, offset: i64) {
         self.offsets.truncate_to_position(position);
         self.times.truncate_to(offset);
         self.bytes_since_entry = position - self.offsets.last().map_or(0, |last| last.position);
     }
 
-    /// Writes what the files lack and cuts them to their length. Not synced: they can be rebuilt.
+    /// Writes unstored entries and cuts the files to their length. Not synced, because they can be
+    /// rebuilt.
     pub(crate) fn store(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
         self.unstored().write(disk, files)?;
         files.forget_indexes();
@@ -137,7 +142,7 @@ impl Indexes {
     }
 }
 
-/// For each index file what it lacks, where that goes, and the size of the whole.
+/// For each index file: its missing bytes, their position, and the total size.
 struct Unstored {
     offsets: (Vec<u8>, u64, u64),
     times: (Vec<u8>, u64, u64),
@@ -152,7 +157,8 @@ impl Unstored {
     }
 }
 
-/// The indexes of the active segment: one writer adds to them while readers search. What the files have is not kept.
+/// The indexes of the active segment: one writer adds entries while readers search. Stored entries
+/// are not kept.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveIndexes(Arc<Mutex<Indexes>>);
 
@@ -166,11 +172,11 @@ impl ActiveIndexes {
         self.0.lock()
     }
 
-    /// As [`Indexes::store`]; readers go on searching while it is written.
+    /// Stores the entries like [`Indexes::store`]; readers can search during the write.
     pub(crate) fn store(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
         let unstored = self.lock().unstored();
         unstored.write(disk, files)?;
-        // Before entries are dropped: who looks for one of those opens the file as it is now.
+        // Before entries are dropped, so that a look-up for one of them opens the current file.
         files.forget_indexes();
         let mut indexes = self.lock();
         indexes.set_stored();

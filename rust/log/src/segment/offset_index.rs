@@ -1,7 +1,9 @@
-//! The offset index: from an offset to a position at or before its batch, one entry in every few KiB.
+//! The offset index: from an offset to a position at or before its batch, with one entry every few
+//! KiB.
 //!
-//! An entry names the *last* offset of the batch that begins at its position. Entries are 8 bytes: offset
-//! relative to the segment's base, then position, both 32 bits (`docs/FORMAT.md`).
+//! An entry contains the *last* offset of the batch that starts at its position. Entries are 8
+//! bytes: offset relative to the segment's base offset, then position, both 32 bits
+//! (`docs/FORMAT.md`).
 
 use std::io;
 
@@ -11,17 +13,17 @@ use crate::segment::index_file::IndexFile;
 /// Bytes of an entry.
 pub(crate) const ENTRY_SIZE: usize = 8;
 
-/// One entry, with its offset made absolute.
+/// One entry, with an absolute offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffsetEntry {
-    /// Last offset of the batch that begins at `position`.
+    /// Last offset of the batch that starts at `position`.
     pub offset: i64,
-    /// Bytes from the beginning of the segment.
+    /// Bytes from the start of the segment.
     pub position: u64,
 }
 
 impl OffsetEntry {
-    /// An entry as stored.
+    /// Decodes a stored entry.
     pub(crate) fn decode(bytes: [u8; ENTRY_SIZE], base_offset: i64) -> OffsetEntry {
         let (offset, position) = bytes.split_at(4);
         OffsetEntry {
@@ -61,10 +63,11 @@ pub(crate) fn last_position(
 pub(crate) type OffsetIndex = IndexEntries<OffsetEntry>;
 
 impl OffsetIndex {
-    /// The index in a file's bytes. Kafka preallocates with zeros, which end it; an entry for position 0
-    /// cannot exist, as the first batch of a segment has none.
+    /// Decodes the bytes of an index file. Kafka preallocates with zeros, which mark the end; an
+    /// entry for position 0 does not exist, because the first batch of a segment never gets one.
     ///
-    /// `None` if the bytes are no index: a ragged length, or entries that do not grow.
+    /// `None` if the bytes are not an index: the length is not a multiple of an entry's, or entries
+    /// do not increase.
     pub(crate) fn decode(bytes: &[u8], base_offset: i64) -> Option<OffsetIndex> {
         let (chunks, ragged) = bytes.as_chunks::<ENTRY_SIZE>();
         let entries: Vec<_> = chunks
@@ -84,13 +87,14 @@ impl OffsetIndex {
         self.push(OffsetEntry { offset, position });
     }
 
-    /// The position to read from for `offset`: that of the last entry not after it; `None` if only the file tells.
+    /// The position where a read of `offset` starts: that of the last entry at or before it; `None`
+    /// if only the file contains it.
     pub(crate) fn position_of(&self, offset: i64) -> Option<u64> {
         self.look_up(|entry| entry.offset <= offset, |entry| entry.position, 0)
     }
 
-    /// The last position not behind `limit` where a batch begins that has offsets below `upto`; `None` if only the file
-    /// tells.
+    /// The last position at or before `limit` where a batch starts that has offsets below `upto`;
+    /// `None` if only the file contains it.
     pub(crate) fn boundary(&self, limit: u64, upto: i64) -> Option<u64> {
         let is_before = |entry: &OffsetEntry| entry.position <= limit && entry.offset < upto;
         self.look_up(is_before, |entry| entry.position, 0)
@@ -100,7 +104,8 @@ impl OffsetIndex {
         self.entries().last().copied()
     }
 
-    /// Drops entries of batches at or behind `position`, where the segment is cut. The file must follow.
+    /// Drops entries of batches at or after `position`, where the segment is cut. The file must be
+    /// updated.
     pub(crate) fn truncate_to_position(&mut self, position: u64) {
         self.retain(|entry| entry.position < position);
     }

@@ -1,8 +1,9 @@
-//! Walking the batches of a segment file, of every message format, in chunks, without believing a
-//! length before it was compared with the file.
+//! Reads the batches of a segment file, in any message format, in chunks. A length is only used
+//! after it was compared with the size of the file.
 //!
-//! A walk holds one chunk, whatever the size of a batch. Of a larger batch it has the header alone.
-//! Callers that need the records read them ([`StoredBatch::read`]) and account for their size.
+//! A scan has only one chunk in memory, whatever the size of a batch. Of a larger batch it has only
+//! the header. Callers that need the records read them ([`StoredBatch::read`]) and account for
+//! their size.
 
 use std::io;
 use std::ops::Deref;
@@ -12,27 +13,28 @@ use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE, LeaderEpoch};
 use crate::disk::ReadFile;
 use crate::segment::time_index::TimeEntry;
 
-/// Bytes read at first: about what an index leaves to be searched. Each further read takes twice as many.
+/// Size of the first read: about the distance between two index entries. Each further read is twice
+/// as large.
 const CHUNK_BYTES_MIN: usize = 8 << 10;
-/// Bytes read at once. A larger batch is not read by the walk.
+/// Maximum size of a read. A larger batch is not read by the scan.
 pub(crate) const CHUNK_BYTES_MAX: usize = 128 << 10;
 
-/// Why a walk stopped before the end.
+/// The reason why a scan stopped before the end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScanError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// No whole batch begins at the walk's position.
+    /// No whole batch starts at the scan's position.
     #[error("{0}")]
     Bad(#[from] BatchError),
 }
 
-/// A batch of a segment file: its header, and the way to its records.
+/// A batch in a segment file: its header, and access to its records.
 pub(crate) struct StoredBatch<'s> {
     position: u64,
     header: BatchHeader<'s>,
-    /// From the header on, as far as the walk has read.
+    /// The bytes from the header on that the scan has read.
     read: &'s [u8],
     file: &'s dyn ReadFile,
 }
@@ -46,22 +48,23 @@ impl<'s> Deref for StoredBatch<'s> {
 }
 
 impl<'s> StoredBatch<'s> {
-    /// Where it begins.
+    /// Position of its first byte.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The whole batch, if the walk has read it: it has unless it is larger than [`CHUNK_BYTES_MAX`].
+    /// The whole batch, if the scan has read it, which is the case up to a size of
+    /// [`CHUNK_BYTES_MAX`].
     pub(crate) fn whole(&self) -> Option<Batch<'s>> {
         Batch::split(self.read).ok().map(|(batch, _)| batch)
     }
 
-    /// Bytes that [`StoredBatch::read`] needs.
+    /// Size of the buffer that [`StoredBatch::read`] needs.
     pub(crate) fn bytes_to_read(&self) -> usize {
         if self.whole().is_some() { 0 } else { self.size() }
     }
 
-    /// The whole batch, read into `buffer` unless the walk has it.
+    /// The whole batch, read into `buffer` unless the scan has it.
     pub(crate) fn read<'b>(&self, buffer: &'b mut Vec<u8>) -> Result<Batch<'b>, ScanError>
     where
         's: 'b,
@@ -79,7 +82,7 @@ impl<'s> StoredBatch<'s> {
         Ok(Batch::split(&buffer[..read])?.0)
     }
 
-    /// Whether the stored CRC is that of the bytes it covers.
+    /// True if the stored CRC matches the bytes that it covers.
     pub(crate) fn is_crc_valid(&self) -> io::Result<bool> {
         match self.whole() {
             Some(batch) => Ok(batch.is_crc_valid()),
@@ -88,7 +91,7 @@ impl<'s> StoredBatch<'s> {
     }
 }
 
-/// Whether the batch at `position`, which has this header, has the CRC that the header says. Reads it in chunks.
+/// True if the batch at `position` matches the CRC in `header`. Reads the batch in chunks.
 pub(crate) fn is_crc_valid(
     file: &dyn ReadFile,
     position: u64,
@@ -112,7 +115,8 @@ pub(crate) fn is_crc_valid(
     Ok(crc.value() == header.crc())
 }
 
-/// A walk over `position..end` of a file. Checks sizes and magic; CRC and offsets are the caller's.
+/// A scan of `position..end` of a file. Checks sizes and magic; the caller must check CRCs and
+/// offsets.
 #[derive(Debug)]
 pub(crate) struct BatchScanner<'a> {
     file: &'a dyn ReadFile,
@@ -137,7 +141,7 @@ impl<'a> BatchScanner<'a> {
         }
     }
 
-    /// Where the next batch begins; after an error, where the bad one does.
+    /// Position of the next batch; after an error, of the bad one.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -162,7 +166,8 @@ impl<'a> BatchScanner<'a> {
         Ok(Some(StoredBatch { position, header, read, file: self.file }))
     }
 
-    /// Makes the buffer hold `wanted` bytes from the position on, or all there are; returns where they begin.
+    /// Fills the buffer with `wanted` bytes from the position on, or all that exist; returns where
+    /// they start in the buffer.
     fn fill(&mut self, wanted: usize) -> std::io::Result<usize> {
         let start = (self.position - self.buffer_position) as usize;
         if start + wanted <= self.buffer_size {
@@ -183,10 +188,10 @@ impl<'a> BatchScanner<'a> {
     }
 }
 
-/// Bytes read at once by a walk over headers: what an index leaves open is about as much.
+/// Size of a read in a scan of headers: about the distance between two index entries.
 const HEADERS_BYTES: usize = 4 << 10;
 
-/// A batch as its header tells.
+/// The header fields of a batch in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) position: u64,
@@ -196,18 +201,18 @@ pub(crate) struct Header {
     pub(crate) max_timestamp: i64,
     /// Epoch of the leader that appended it.
     pub(crate) leader_epoch: Option<LeaderEpoch>,
-    /// Whether its first offset is not known ([`BatchHeader::is_message_set`]).
+    /// True if its first offset is unknown ([`BatchHeader::is_message_set`]).
     pub(crate) is_message_set: bool,
 }
 
 impl Header {
-    /// Where the batch ends, exclusive.
+    /// End of the batch (exclusive).
     pub(crate) fn end(&self) -> u64 {
         self.position + self.size
     }
 }
 
-/// A walk over the headers of the batches in `position..end` of a file, past what they hold.
+/// A scan of the batch headers in `position..end` of a file, which skips the records.
 #[derive(Debug)]
 pub(crate) struct HeaderScanner<'a> {
     file: &'a dyn ReadFile,
@@ -224,17 +229,17 @@ impl<'a> HeaderScanner<'a> {
         HeaderScanner { file, position, end, buffer, buffer_position: position, buffer_size: 0 }
     }
 
-    /// Where the next batch begins.
+    /// Position of the next batch.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Goes on at `position`.
+    /// Continues at `position`.
     pub(crate) fn seek(&mut self, position: u64) {
         self.position = position;
     }
 
-    /// The next batch; `None` at the end. A batch that goes past the end is bad.
+    /// The next batch; `None` at the end. A batch that reaches beyond the end is bad.
     pub(crate) fn next(&mut self) -> Result<Option<Header>, ScanError> {
         if self.position >= self.end {
             return Ok(None);
@@ -258,7 +263,7 @@ impl<'a> HeaderScanner<'a> {
         Ok(Some(header))
     }
 
-    /// The bytes at the position: a header of any format, unless the file ends before.
+    /// The bytes at the position: enough for a header of any format, unless the file ends before.
     fn fill(&mut self) -> std::io::Result<&[u8]> {
         let has_header = (self.position.checked_sub(self.buffer_position))
             .is_some_and(|start| start + HEADER_SIZE as u64 <= self.buffer_size as u64);
@@ -272,8 +277,8 @@ impl<'a> HeaderScanner<'a> {
     }
 }
 
-/// Whether a time entry is one of the segment that `headers` walks, which begins at or before the entry's batch: the batch that
-/// holds its offset has its timestamp.
+/// True if a time entry belongs to the segment that `headers` scans: the batch that contains the
+/// entry's offset must have its timestamp. `headers` must start at or before that batch.
 pub(crate) fn names_a_batch(
     headers: &mut HeaderScanner<'_>,
     entry: TimeEntry,
@@ -291,9 +296,10 @@ pub(crate) fn names_a_batch(
     }
 }
 
-/// Base and last offset of the batch whose header `bytes` begin with; `None` without a whole header.
+/// Base and last offset in the batch header at the start of `bytes`; `None` without a whole header.
 ///
-/// A batch that is larger than what was read cannot be viewed as a [`Batch`] yet, but can be skipped.
+/// A batch that is larger than the bytes that were read cannot be used as a [`Batch`] yet, but can
+/// be skipped.
 pub(crate) fn peek_offsets(bytes: &[u8]) -> Option<(i64, i64)> {
     let header = BatchHeader::read(bytes).ok()?;
     Some((header.base_offset(), header.last_offset()))

@@ -1,8 +1,9 @@
-//! The time index: from a timestamp to an offset before which no record is as young.
+//! The time index: from a timestamp to an offset below which no record has this timestamp or a
+//! larger one.
 //!
-//! An entry (t, o) says that the largest timestamp so far was t and that the batch that ends with offset o
-//! has it. Timestamps grow strictly. Entries are 12 bytes: timestamp, then offset relative to the segment's
-//! base (`docs/FORMAT.md`).
+//! An entry (t, o) means that t is the largest timestamp so far, and that the batch with last
+//! offset o has it. Timestamps strictly increase. Entries are 12 bytes: timestamp, then offset
+//! relative to the segment's base offset (`docs/FORMAT.md`).
 
 use pykafka_record::NO_TIMESTAMP;
 
@@ -11,22 +12,22 @@ use crate::segment::index_entries::{Entry, IndexEntries};
 /// Bytes of an entry.
 pub(crate) const ENTRY_SIZE: usize = 12;
 
-/// One entry, with its offset made absolute; also the largest timestamp of a segment.
+/// One entry, with an absolute offset; also the largest timestamp of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeEntry {
-    /// Milliseconds since the Unix epoch; −1 when no record had one.
+    /// Milliseconds since the Unix epoch; −1 if no record has a timestamp.
     pub timestamp: i64,
-    /// Last offset of the batch that has it.
+    /// Last offset of the batch with this timestamp.
     pub offset: i64,
 }
 
 impl TimeEntry {
-    /// What a segment without timestamps has.
+    /// The value for a segment without timestamps.
     pub(crate) fn none(base_offset: i64) -> TimeEntry {
         TimeEntry { timestamp: NO_TIMESTAMP, offset: base_offset }
     }
 
-    /// An entry as stored.
+    /// Decodes a stored entry.
     pub(crate) fn decode(bytes: &[u8; ENTRY_SIZE], base_offset: i64) -> TimeEntry {
         let (timestamp, offset) = bytes.split_at(8);
         let timestamp = timestamp.first_chunk().expect("an entry has 12 bytes");
@@ -51,13 +52,14 @@ impl Entry for TimeEntry {
 pub(crate) type TimeIndex = IndexEntries<TimeEntry>;
 
 impl TimeIndex {
-    /// The index in a file's bytes; Kafka preallocates with zeros, which end it.
+    /// Decodes the bytes of an index file. Kafka preallocates with zeros, which mark the end.
     ///
-    /// `None` if the bytes are no index: a ragged length, or entries that do not grow.
+    /// `None` if the bytes are not an index: the length is not a multiple of an entry's, or entries
+    /// do not increase.
     pub(crate) fn decode(bytes: &[u8], base_offset: i64) -> Option<TimeIndex> {
         let (chunks, ragged) = bytes.as_chunks::<ENTRY_SIZE>();
         let used = chunks.iter().rposition(|chunk| chunk != &[0; ENTRY_SIZE]).map_or(0, |i| i + 1);
-        // One that is alone is an entry: a time of 0 in the batch of the base offset.
+        // A single entry of zeros is valid: timestamp 0 in the batch at the base offset.
         let used = if chunks.len() == 1 { 1 } else { used };
         let entries: Vec<_> =
             chunks[..used].iter().map(|chunk| TimeEntry::decode(chunk, base_offset)).collect();
@@ -67,26 +69,28 @@ impl TimeIndex {
         (ragged.is_empty() && grows).then(|| TimeIndex::of_file(base_offset, entries))
     }
 
-    /// Appends the largest timestamp so far, unless the last entry tells it already.
+    /// Appends the largest timestamp so far, unless the last entry has it.
     pub(crate) fn append(&mut self, max: TimeEntry) {
         if max.timestamp > self.last().timestamp {
             self.push(max);
         }
     }
 
-    /// The last entry, or what stands for it in an empty index.
+    /// The last entry, or [`TimeEntry::none`] for an empty index.
     pub(crate) fn last(&self) -> TimeEntry {
         self.entries().last().copied().unwrap_or(TimeEntry::none(self.base_offset))
     }
 
-    /// The entry from whose offset to search for `timestamp`: no batch that ends before it holds one as young. Without any,
-    /// [`TimeEntry::none`]; `None` if only the file tells.
+    /// The entry at whose offset a search for `timestamp` starts: no batch that ends before it has
+    /// this timestamp or a larger one. [`TimeEntry::none`] without such an entry; `None` if only
+    /// the file contains it.
     pub(crate) fn entry_of(&self, timestamp: i64) -> Option<TimeEntry> {
         let is_before = |entry: &TimeEntry| entry.timestamp <= timestamp;
         self.look_up(is_before, |entry| *entry, TimeEntry::none(self.base_offset))
     }
 
-    /// Drops entries of batches that end at or behind `offset`, where the log is cut. The file must follow.
+    /// Drops entries of batches that end at or after `offset`, where the log is cut. The file must
+    /// be updated.
     pub(crate) fn truncate_to(&mut self, offset: i64) {
         self.retain(|entry| entry.offset < offset);
     }

@@ -1,7 +1,7 @@
-//! The transaction index: the aborted transactions whose end marker lies in a segment.
+//! The transaction index: the aborted transactions whose end marker is in a segment.
 //!
-//! A segment has the file only if there are any. Entries are 34 bytes and stand in the order of their
-//! markers, so their last stable offsets never fall.
+//! The file exists only if there are any. Entries are 34 bytes, in the order of their markers, so
+//! their last stable offsets never decrease.
 
 use pykafka_record::ProducerId;
 
@@ -9,21 +9,21 @@ use pykafka_record::ProducerId;
 pub(crate) const ENTRY_SIZE: usize = 34;
 const VERSION: i16 = 0;
 
-/// A transaction that was aborted. All offsets are those of records in this log.
+/// An aborted transaction. All offsets are those of records in this log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbortedTxn {
-    /// Whose it was.
+    /// Id of the producer.
     pub producer_id: ProducerId,
     /// Offset of its first record.
     pub first_offset: i64,
     /// Offset of its abort marker.
     pub last_offset: i64,
-    /// The last stable offset once the marker was in; everything below it is decided.
+    /// The last stable offset after the marker; all transactions below it have ended.
     pub last_stable_offset: i64,
 }
 
 impl AbortedTxn {
-    /// The entry as stored.
+    /// Encodes the entry.
     pub(crate) fn encode(self) -> [u8; ENTRY_SIZE] {
         let mut bytes = [0; ENTRY_SIZE];
         bytes[..2].copy_from_slice(&VERSION.to_be_bytes());
@@ -35,7 +35,7 @@ impl AbortedTxn {
         bytes
     }
 
-    /// `None` for another version.
+    /// Decodes an entry; `None` for another version.
     fn decode(bytes: &[u8; ENTRY_SIZE]) -> Option<AbortedTxn> {
         let fields = bytes[2..].as_chunks::<8>().0;
         (bytes[..2] == VERSION.to_be_bytes()).then(|| AbortedTxn {
@@ -46,7 +46,7 @@ impl AbortedTxn {
         })
     }
 
-    /// The entries in a file's bytes; `None` if they are no transaction index.
+    /// Decodes the bytes of an index file; `None` if they are not a transaction index.
     pub(crate) fn decode_all(bytes: &[u8]) -> Option<Vec<AbortedTxn>> {
         let (chunks, ragged) = bytes.as_chunks::<ENTRY_SIZE>();
         if !ragged.is_empty() {

@@ -1,4 +1,4 @@
-//! Files and names of the faulty disk, each live and durable.
+//! Files and names of the faulty disk, each with a live and a durable state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::DirEntry;
 
-/// What a disk writes in one piece.
+/// Bytes that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
 type Names = BTreeMap<PathBuf, Node>;
@@ -17,7 +17,7 @@ enum Node {
     File(usize),
 }
 
-/// A change of names, atomic by itself.
+/// An atomic change of names.
 #[derive(Clone, Debug)]
 pub(super) enum NameChange {
     CreateDir(PathBuf),
@@ -30,15 +30,15 @@ pub(super) enum NameChange {
 struct Inode {
     live: Vec<u8>,
     durable: Vec<u8>,
-    /// Sectors of `live` that write-back may or may not have taken.
+    /// Sectors of `live` that write-back may or may not have stored.
     dirty: BTreeSet<usize>,
 }
 
-/// A change that is not, or not wholly, durable.
+/// A change that is not, or not completely, durable.
 #[derive(Clone, Debug)]
 struct Pending {
     change: NameChange,
-    /// Its directory was synced; it takes hold with the directory's own name.
+    /// True if its directory was synced; the change becomes durable with the directory's own name.
     synced: bool,
 }
 
@@ -56,7 +56,7 @@ impl Store {
         is_root(path) || self.names.contains_key(path)
     }
 
-    /// The file of this name; `None` if there is nothing.
+    /// The file with this name; `None` if the name does not exist.
     pub fn file(&self, path: &Path) -> io::Result<Option<usize>> {
         match self.names.get(path) {
             None => Ok(None),
@@ -96,7 +96,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes the changes in `dir` durable, as far as `dir` itself is.
+    /// Makes the changes in `dir` durable, if `dir` itself is durable.
     pub fn sync_dir(&mut self, dir: &Path) -> io::Result<()> {
         if !self.exists(dir) {
             return Err(io::ErrorKind::NotFound.into());
@@ -149,7 +149,7 @@ impl Store {
         let file = &mut self.inodes[inode];
         let (old, new) = (file.live.len(), size as usize);
         file.live.resize(new, 0);
-        // What is cut off and comes back as zeros differs from what the disk holds there.
+        // Bytes that were cut off and are now zeros differ from those on the disk.
         if new < old {
             file.dirty.extend(new / SECTOR_BYTES..=(old - 1) / SECTOR_BYTES);
         }
@@ -177,7 +177,7 @@ impl Store {
             let by_chance =
                 if by_prefix { chance.in_prefix(index, kept) } else { chance.is_kept() };
             if *synced || by_chance {
-                // A change that rests on a lost one is lost with it.
+                // A change that depends on a lost one is lost too.
                 let _ = apply(&mut names, change);
             }
         }
@@ -201,7 +201,7 @@ impl Inode {
     }
 }
 
-/// Copies a sector as far as both reach.
+/// Copies the part of a sector that exists in both.
 fn copy_sector(from: &[u8], to: &mut [u8], sector: usize) {
     let start = sector * SECTOR_BYTES;
     let end = (start + SECTOR_BYTES).min(from.len()).min(to.len());
@@ -264,7 +264,7 @@ fn is_root(path: &Path) -> bool {
     path.as_os_str().is_empty() || path == Path::new("/")
 }
 
-/// What the seed decides: 0 keeps nothing, 1 everything.
+/// Pseudo-random decisions of a seed: 0 keeps nothing, 1 keeps everything.
 struct Chance {
     seed: u64,
     state: u64,
