@@ -1,4 +1,4 @@
-//! Which stored indexes an open believes, so that it does not read the batches of their segments.
+//! The stored indexes that an open trusts, so that it does not read the batches of their segments.
 #![allow(clippy::case_sensitive_file_extension_comparisons, reason = "the log's own names")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use pykafka_log::{LogConfig, OpenMode};
 
 const RECORDS: i64 = 100;
 
-/// A log of many segments that was closed.
+/// Writes and closes a log of many segments.
 fn closed(bench: &Bench, timestamp: impl Fn(i64) -> i64) {
     let (log, _) = bench.open(true);
     for n in 0..RECORDS {
@@ -25,7 +25,7 @@ fn entries_for_several_batches_of_one_append_are_believed() {
     let batch_size = common::all(&bench.file("00000000000000000000.log"))[0].size() as u32;
     for name in bench.file_names().iter().filter(|name| name.ends_with(".index")) {
         let mut bytes = bench.file(name);
-        // As if the batch before each had been appended with it.
+        // As if the previous batch had been appended together with each entry's batch.
         for entry in bytes.chunks_mut(8) {
             let position = u32::from_be_bytes(*entry.last_chunk().unwrap()) - batch_size;
             entry[4..].copy_from_slice(&position.to_be_bytes());

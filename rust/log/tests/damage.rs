@@ -1,5 +1,5 @@
-//! Damage to files of a closed or interrupted log: records that were synced never go without a word, and no offset is
-//! given out twice.
+//! Damage to files of a closed or interrupted log: synced records are never lost silently, and no
+//! offset is assigned twice.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -18,7 +18,7 @@ use pykafka_record::{Batch, BatchBuilder, BatchOptions, Cancellation, batches};
 
 const ID: [u8; 16] = [7; 16];
 
-/// A data directory with one partition, and how its appends are synced.
+/// A data directory with one partition, and the sync policy of its appends.
 struct Home {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -54,12 +54,14 @@ impl Home {
         (directory, log, recovery)
     }
 
-    /// Ten batches of three records, all synced and checkpointed; three segments and more.
+    /// Writes ten batches of three records, all synced and checkpointed, in more than three
+    /// segments.
     fn filled(&self, clean: bool) {
         self.filled_with(10, 0, clean);
     }
 
-    /// Batches of three records, all synced and checkpointed; records below `start` are deleted.
+    /// Writes batches of three records, all synced and checkpointed, and deletes the records below
+    /// `start`.
     fn filled_with(&self, batches: i64, start: i64, clean: bool) {
         let (directory, log, _) = self.open();
         for n in 0..batches {
@@ -91,7 +93,7 @@ impl Home {
         file.write_at(bytes, 0).unwrap();
     }
 
-    /// Removes these files of a segment, as far as they are there.
+    /// Removes these files of a segment if they exist.
     fn remove(&self, suffixes: &[&str], segment: usize) {
         let log = self.segments()[segment].clone();
         for path in suffixes.iter().map(|suffix| log.with_extension(suffix)) {
@@ -113,7 +115,7 @@ impl Home {
         }
     }
 
-    /// Where the batches of a segment begin, and where the last one ends.
+    /// The start position of each batch of a segment, and the end of the last one.
     fn boundaries(&self, path: &Path) -> Vec<usize> {
         let bytes = self.disk.read(path).unwrap();
         let sizes = batches(&bytes).map_while(Result::ok).map(|batch| batch.size());
@@ -124,14 +126,14 @@ impl Home {
         [0].into_iter().chain(ends).collect()
     }
 
-    /// Cuts the last batch of a segment off.
+    /// Cuts off the last batch of a segment.
     fn cut_last_batch(&self, path: &Path) {
         let bytes = self.disk.read(path).unwrap();
         let boundaries = self.boundaries(path);
         self.rewrite(path, &bytes[..boundaries[boundaries.len() - 2]]);
     }
 
-    /// Leaves of a segment what is before one of its boundaries.
+    /// Cuts a segment at one of its boundaries.
     fn keep_bytes(&self, segment: usize, end: fn(&[usize]) -> usize) {
         let path = &self.segments()[segment];
         let bytes = self.disk.read(path).unwrap();
@@ -146,7 +148,7 @@ impl Home {
         self.rewrite(path, &bytes);
     }
 
-    /// Repairs the log until it is whole: one look for each of its gaps, and one for its end.
+    /// Repairs the log until it is whole: once for each gap and once for its end.
     fn agree(&self, keeps: bool, what: &str) {
         let config = Arc::new(self.config.clone());
         let (repair, partition) = (repair(&self.dir), self.partition());
@@ -160,7 +162,8 @@ impl Home {
         }
     }
 
-    /// Opens the log three times: it is damaged each time in the same way, and takes no record.
+    /// Opens the log three times, and checks that it has the same damage each time and refuses
+    /// appends.
     fn assert_damaged(&self, what: &str) -> Damage {
         let mut found = None;
         for open in 0..3 {
@@ -185,7 +188,7 @@ impl Home {
 
 type Hurt = fn(&Home);
 
-/// What happens to files of whole batches, and what is left of the log.
+/// Losses of whole batches: a name, the change of the files, and the end of the remaining log.
 const LOSSES: [(&str, Hurt, i64); 10] = [
     (
         "the active segment lost its last batch",
@@ -237,7 +240,7 @@ const LOSSES: [(&str, Hurt, i64); 10] = [
     ),
 ];
 
-/// Hands each kind of loss to `check`: what it is, where it happened, and the offset from which on records are missing.
+/// Calls `check` for each kind of loss, with its name, the log, and the first missing offset.
 fn each_loss(check: impl Fn(&str, &Home, i64)) {
     for clean in [true, false] {
         for (what, hurt, end) in LOSSES {
@@ -348,7 +351,7 @@ fn a_compacted_log_may_have_gaps_and_misses_a_segment_all_the_same() {
     assert_eq!(damage, Damage::Gap { offset: 12, last_offset: 23 });
 }
 
-/// A second open took the end of a damaged log for its recovery point, and cut what was behind.
+/// A second open used the end of a damaged log as its recovery point, and cut the records after it.
 #[test]
 fn a_damaged_log_keeps_its_recovery_point_and_its_records() {
     let home = Home::new(i64::MAX);
@@ -357,7 +360,7 @@ fn a_damaged_log_keeps_its_recovery_point_and_its_records() {
     let mut bytes = home.disk.read(&path).unwrap();
     bytes[70] ^= 255;
     home.rewrite(&path, &bytes);
-    // Read again, as without its index a segment is not believed.
+    // A segment without its index is not trusted, so it is read again.
     home.disk.remove_file(&path.with_extension("index")).unwrap();
     let before = home.segments();
     let damage = home.assert_damaged("a batch was damaged");
@@ -365,7 +368,8 @@ fn a_damaged_log_keeps_its_recovery_point_and_its_records() {
     assert_eq!((home.segments(), home.disk.read(&path).unwrap()), (before, bytes));
 }
 
-/// In mode `os` a power cut left most logs read-only, though nobody had been promised what was damaged.
+/// In mode `os` a power cut left most logs read-only, although the damaged records had not been
+/// promised.
 #[test]
 fn damage_above_the_recovery_point_is_cut_and_reported_unless_each_append_was_synced() {
     for (flush_messages, is_cut) in [(i64::MAX, true), (1, false)] {
@@ -391,7 +395,7 @@ fn damage_above_the_recovery_point_is_cut_and_reported_unless_each_append_was_sy
     }
 }
 
-/// No CRC covers base offsets: repair cut one batch behind the one whose base offset was wrong.
+/// No CRC covers base offsets: repair cut one batch after the one with the wrong base offset.
 #[test]
 fn a_base_offset_that_contradicts_its_neighbours_ends_the_log_before_its_batch() {
     for batch in 0..4 {
@@ -473,7 +477,8 @@ fn unreadable_recovery_points_let_nothing_be_cut() {
     assert_eq!(recovery.damage, Some(Damage::Batch { offset: 12 }));
 }
 
-/// A truncation that a crash interrupts is no loss: the checkpoints give the records up before the log does.
+/// A truncation that a crash interrupts is not a loss: the checkpoints are lowered before records
+/// are removed.
 #[test]
 fn a_truncation_gives_the_recovery_point_up_before_any_record() {
     let home = Home::new(1);
@@ -488,7 +493,7 @@ fn a_truncation_gives_the_recovery_point_up_before_any_record() {
     assert_eq!(append(&log, 1, NOW_MS).first_offset, 12);
 }
 
-/// A follower that its leader left behind (contract/replication.md#22).
+/// Like a follower whose log ends below its leader's log start offset (contract/replication.md#22).
 #[test]
 fn a_log_that_begins_again_behind_its_end_is_no_damage_and_keeps_its_start() {
     let home = Home::new(1);
@@ -510,7 +515,7 @@ fn a_log_that_begins_again_behind_its_end_is_no_damage_and_keeps_its_start() {
     assert_eq!((recovery.damage, offsets), (None, (100, 102)));
 }
 
-/// Nothing is appended behind the new start, and the stop is clean.
+/// Nothing is appended after the new start, and the stop is clean.
 #[test]
 fn a_log_that_has_just_begun_again_is_no_damage_after_a_clean_stop() {
     for topic in ["t", "__cluster_metadata"] {
@@ -530,7 +535,7 @@ fn a_log_that_has_just_begun_again_is_no_damage_after_a_clean_stop() {
     }
 }
 
-/// A kill, at any operation on files.
+/// A kill at any operation on files.
 #[test]
 fn a_log_that_was_to_begin_again_is_no_damage_wherever_that_ended() {
     for operation in 0.. {
@@ -540,7 +545,8 @@ fn a_log_that_was_to_begin_again_is_no_damage_wherever_that_ended() {
         let (directory, log, _) = home.open();
         log.flush().unwrap();
         directory.checkpoint(&[("t".to_owned(), 0, 20)]).unwrap();
-        // Begun again once already: its start is that of its first segment, and recorded nowhere else.
+        // Restarted once before: its start offset is the base offset of its first segment, and
+        // recorded nowhere else.
         directory.restart_log(&log, 50).unwrap();
         append(&log, 2, NOW_MS);
         log.flush().unwrap();
@@ -597,7 +603,7 @@ fn repair_names_what_the_broker_names_and_lets_the_log_go_on() {
         assert_eq!(partitions, [home.partition()], "{what}");
         let config = Arc::default();
         let cut = repair.look(&partitions[0], &config).unwrap().unwrap();
-        // What is behind a lost beginning stays.
+        // Records after a lost beginning are kept.
         let end = if matches!(damage, Damage::Beginning { .. }) { 30 } else { end };
         assert_eq!((cut.offset, cut.damage), (end, Some(damage)), "{what}");
         repair.cut(&partitions[0], &config).unwrap();
@@ -642,7 +648,7 @@ fn repair_keeps_what_is_behind_a_gap_if_it_is_told_so() {
     }
 }
 
-/// Files of a log of five segments, in every state that a lost or damaged file leaves.
+/// The files of a log of five segments after the loss of or damage to any of them.
 const HURTS: [(&str, Hurt); 28] = [
     ("nothing", |_| {}),
     ("the first segment", |home| home.remove(&ALL_FILES, 0)),
@@ -750,7 +756,7 @@ fn repair_keeps_every_record_behind_a_gap_whatever_tells_of_those_in_it() {
     }
 }
 
-/// The broker names the partition's directory, so that has to do.
+/// The broker's messages name the partition's directory, so repair must accept it.
 #[test]
 fn repair_takes_a_partition_by_name_that_is_empty_or_missing() {
     for is_missing in [true, false] {
@@ -777,7 +783,7 @@ fn repair_takes_a_partition_by_name_that_is_empty_or_missing() {
     }
 }
 
-/// It has its checkpoints inside, as a data directory has.
+/// It contains its checkpoints, like a data directory.
 #[test]
 fn a_librarys_log_without_segments_is_no_data_directory() {
     let dir = tempfile::tempdir().unwrap();
@@ -796,7 +802,7 @@ fn a_librarys_log_without_segments_is_no_data_directory() {
     }
 }
 
-/// Checkpoints told of the deleted topic while its directory waited for removal.
+/// The checkpoints contained the deleted topic while its directory waited for removal.
 #[test]
 fn a_topic_that_was_deleted_and_made_again_is_whole_for_repair_and_readers() {
     let dir = tempfile::tempdir().unwrap();
@@ -818,7 +824,8 @@ fn a_topic_that_was_deleted_and_made_again_is_whole_for_repair_and_readers() {
     assert_eq!(repair.look(&home.partition(), &Arc::default()).unwrap(), None);
 }
 
-/// A person mirrors batches as values. A torn one was taken for damage, as a valid batch was found in it.
+/// Batches are stored as values, for example by a mirror. A torn one was treated as damage because
+/// it contained a valid batch.
 #[test]
 fn a_batch_inside_of_a_torn_records_value_is_no_damage() {
     let home = Home::new(1);
@@ -843,7 +850,7 @@ fn a_batch_inside_of_a_torn_records_value_is_no_damage() {
     );
 }
 
-/// Its header was read to rebuild the producers, and the log could not be opened at all.
+/// The header was read to rebuild the producer state, and the log could not be opened at all.
 #[test]
 fn a_bad_header_in_a_segment_that_was_believed_is_damage_and_no_refusal() {
     let home = Home::new(1);
@@ -886,7 +893,8 @@ fn a_wrong_index_entry_hides_no_record() {
     }
 }
 
-/// Base offsets are not covered by the CRC. The reader waited for ever at a batch that seemed to lie in the future.
+/// The CRC does not cover base offsets. The reader waited forever at a batch whose offsets seemed
+/// to be in the future.
 #[test]
 fn a_flipped_base_offset_is_an_error_for_readers() {
     for (batch_index, byte) in [(1, 0), (1, 5), (1, 7), (2, 7), (3, 1), (0, 9), (1, 9)] {
@@ -905,7 +913,7 @@ fn a_flipped_base_offset_is_an_error_for_readers() {
     }
 }
 
-/// Its records had the offsets of those before them, and other offsets were missing.
+/// Its records had the offsets of earlier records, and other offsets were missing.
 #[test]
 fn a_first_batch_that_begins_below_its_segment_is_an_error_for_readers() {
     let home = Home::new(1);
@@ -946,7 +954,7 @@ fn a_read_of_any_size_is_answered() {
     assert_eq!(log.fetch(0, usize::MAX, i64::MAX, true).unwrap().next_offset, 12);
 }
 
-/// Apache Kafka makes its checkpoints empty when it starts.
+/// Apache Kafka creates empty checkpoints when it starts.
 #[test]
 fn empty_checkpoints_have_no_entries() {
     let home = Home::new(1);
@@ -978,7 +986,7 @@ fn a_library_log_opens_again_whatever_its_directory_is_called() {
     }
 }
 
-/// Repair and the next start agree on what was deleted.
+/// Repair and the next start must agree about deleted partitions.
 #[test]
 fn repair_lists_no_deleted_partition_and_misses_one_beside_a_topic_whose_name_goes_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -993,7 +1001,7 @@ fn repair_lists_no_deleted_partition_and_misses_one_beside_a_topic_whose_name_go
     assert_eq!(repair(dir.path()).partitions().unwrap(), there);
 }
 
-/// As for Kafka, which loads files only.
+/// Like Kafka, which only loads files.
 #[test]
 fn a_directory_with_the_name_of_a_segments_file_is_ignored_by_every_open() {
     for name in ["00000000000000009999.log", "00000000000000009999.index"] {
@@ -1014,7 +1022,7 @@ fn a_directory_with_the_name_of_a_segments_file_is_ignored_by_every_open() {
 fn an_open_of_a_damaged_log_changes_no_file() {
     let home = Home::new(1);
     home.filled(false);
-    // A segment to rebuild, what an interrupted run left, and a synced batch that is gone.
+    // A segment to rebuild, a file of an interrupted run, and a missing synced batch.
     home.remove(&["index"], 0);
     let leftover = home.segments()[1].with_extension("log.deleted");
     home.disk.open(&leftover, OpenMode::Create).unwrap();
@@ -1031,7 +1039,8 @@ fn an_open_of_a_damaged_log_changes_no_file() {
     assert_eq!(files(), before);
 }
 
-/// One digit of the checkpoint had changed: an open for writing deleted every segment, and said nothing.
+/// One digit of the checkpoint was changed: an open for writing deleted every segment without a
+/// warning.
 #[test]
 fn log_start_above_the_log_end_is_damage_and_repair_believes_the_records() {
     for (clean, flush_messages) in [(true, 1), (true, i64::MAX), (false, 1), (false, i64::MAX)] {
@@ -1093,7 +1102,7 @@ fn checkpointed_log_start_is_synced_before_it_is_checkpointed() {
     for n in 0..10 {
         append(&log, 3, NOW_MS + n);
     }
-    // As a follower whose leader deleted records: no checkpoint tells of it at once.
+    // As in a follower whose leader deleted records: they are not checkpointed immediately.
     log.delete_before(29).unwrap();
     directory.checkpoint(&[]).unwrap();
     let path = home.dir.join("log-start-offset-checkpoint");
@@ -1103,7 +1112,8 @@ fn checkpointed_log_start_is_synced_before_it_is_checkpointed() {
     assert_eq!((told()[&("t".to_owned(), 0)], log.recovery_point()), (29, 30));
 }
 
-/// A crash of the process, before any checkpoint: only the promise of `flush.messages=1` tells that records were synced.
+/// After a crash of the process before any checkpoint, only `flush.messages=1` shows that records
+/// were synced.
 #[test]
 fn gap_before_batches_is_damage_without_a_recovery_point_where_each_append_is_synced() {
     let hurts: [(&str, Hurt); 3] = [
@@ -1125,7 +1135,8 @@ fn gap_before_batches_is_damage_without_a_recovery_point_where_each_append_is_sy
     }
 }
 
-/// An open for writing went on at the offset in the file's name, and one for reading at the log end.
+/// An open for writing continued at the offset in the file's name, and an open for reading at the
+/// log end offset.
 #[test]
 fn empty_file_named_like_a_later_segment_is_no_part_of_the_log() {
     for base_offset in [100_000, i64::MAX - 1, i64::MAX] {
@@ -1147,7 +1158,8 @@ fn empty_file_named_like_a_later_segment_is_no_part_of_the_log() {
     }
 }
 
-/// Any name that began with that of a `.log` hid that records are missing before the first segment.
+/// Any name that started with the name of a `.log` hid the loss of records before the first
+/// segment.
 #[test]
 fn copy_of_a_segment_hides_no_loss_and_is_not_removed() {
     for suffix in [".bak", ".tmp", ".swp", ".old", ".cleaned", ".deleted"] {
@@ -1174,7 +1186,8 @@ fn copy_of_a_segment_hides_no_loss_and_is_not_removed() {
     }
 }
 
-/// What an open for reading only, a look before a repair and an open for writing say: all the same.
+/// The damage that an open for reading, a look before a repair and an open for writing report.
+/// Checks that it is the same.
 fn agreed_verdict(home: &Home, what: &str) -> Option<Damage> {
     let clock = Arc::new(ManualClock::new(NOW_MS));
     let config = Arc::new(home.config.clone());
@@ -1188,7 +1201,7 @@ fn agreed_verdict(home: &Home, what: &str) -> Option<Damage> {
     recovery.damage
 }
 
-/// A log on the real disk whose data directory a reader recognizes.
+/// A log on the real disk in a data directory.
 fn with_checkpoints(dir: &Path, clean: bool) -> Home {
     let home = on_real_disk(dir);
     home.filled(clean);
@@ -1196,7 +1209,8 @@ fn with_checkpoints(dir: &Path, clean: bool) -> Home {
     home
 }
 
-/// As after a crash before the first checkpoint: only the promise of `flush.messages=1` tells that records were synced.
+/// After a crash before the first checkpoint, only `flush.messages=1` shows that records were
+/// synced.
 fn without_checkpoints(dir: &Path) -> Home {
     let home = with_checkpoints(dir, false);
     for name in ["recovery-point", "log-start", "replication"] {
@@ -1214,7 +1228,7 @@ const FILLED: [(&str, Filled); 3] = [
     ("killed without checkpoints", without_checkpoints),
 ];
 
-/// An open for writing called the log damaged, and `repair` called it whole.
+/// An open for writing reported damage, and `repair` reported none.
 #[test]
 fn empty_file_inside_the_offsets_of_a_segment_is_no_part_of_the_log() {
     for (how, filled) in FILLED {
@@ -1256,7 +1270,7 @@ fn file_with_batches_inside_the_offsets_of_a_segment_is_damage_for_every_open() 
             let end = base_offset / 3 * 3;
             assert_eq!(damage.offset(), end, "{what}: {damage}");
             assert_eq!(home.assert_damaged(&what), damage, "{what}");
-            // Without the file the log is whole: nothing of it was changed.
+            // Without the file the log is whole: no other file was changed.
             std::fs::remove_file(&copy).unwrap();
             assert_eq!(agreed_verdict(&home, &what), None, "{what}");
             assert_eq!(home.open().1.log_end_offset(), 30, "{what}");
@@ -1271,7 +1285,8 @@ fn exchange(home: &Home, one: &Path, other: &Path) {
     }
 }
 
-/// Reads in front of the damage failed, and all records from the first exchanged segment on were cut as a torn tail.
+/// Reads before the damage failed, and all records from the first exchanged segment on were cut as
+/// a torn tail.
 #[test]
 fn exchanged_segments_are_damage_and_what_is_before_them_can_be_read() {
     for (how, filled) in FILLED {
@@ -1318,7 +1333,7 @@ fn segment_with_the_content_of_an_earlier_one_is_no_torn_tail() {
     }
 }
 
-/// Contents that a time index of `bytes` may get, from a bad disk or from another segment.
+/// Wrong contents of a time index, as from a bad disk or another segment.
 fn wrong_times(bytes: &[u8], other: &[u8]) -> Vec<(String, Vec<u8>)> {
     let entries = bytes.as_chunks::<12>().0;
     let mut wrong = vec![
@@ -1340,8 +1355,8 @@ fn wrong_times(bytes: &[u8], other: &[u8]) -> Vec<(String, Vec<u8>)> {
     wrong
 }
 
-/// The indexes of another segment, or a changed entry, were believed: look-ups by time passed over records, and retention
-/// went by the wrong time.
+/// The indexes of another segment, or a changed entry, were trusted: look-ups by time skipped
+/// records, and retention used the wrong time.
 #[test]
 fn wrong_time_index_hides_no_record_from_look_ups_by_time() {
     let mut home = Home::new(1);
@@ -1375,7 +1390,7 @@ fn wrong_time_index_hides_no_record_from_look_ups_by_time() {
     }
 }
 
-/// What becomes of the bytes of a batch.
+/// Changes the bytes of a batch.
 type HurtBatch = fn(&mut [u8]);
 
 const BATCH_HURTS: [(&str, HurtBatch); 6] = [
@@ -1436,7 +1451,7 @@ fn a_segment_in_which_a_read_met_no_batch_is_remembered_until_its_records_are_de
     {
         let (directory, log, _) = home.open();
         let file = log.dir().join(format!("{:020}.log", 0));
-        // The size of the first batch.
+        // Overwrites the size of the first batch.
         home.disk.open(&file, OpenMode::Write).unwrap().write_at(&[0x55; 4], 8).unwrap();
         let read = log.read(0, 1 << 20, 30, true).unwrap_err();
         let ReadError::Storage(StorageError::Malformed { path, .. }) = read else {

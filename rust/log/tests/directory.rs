@@ -1,4 +1,4 @@
-//! A data directory over several lives.
+//! A data directory through several starts and stops.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -108,7 +108,7 @@ fn a_copy_of_another_partition_is_refused_and_kept() {
     let inspected = directory.inspect("t", 1, ID, Arc::default());
     assert!(matches!(inspected, Err(OpenError::OtherPartition { .. })), "{inspected:?}");
     assert_eq!(open_log(&directory, "t").log_end_offset(), 3);
-    // As Kafka writes it: it may be of any partition.
+    // As Kafka writes it, without the partition: it matches any partition.
     let identity = disk.read(&copy.join("partition.metadata")).unwrap();
     let end = identity.len() - b"\npartition: 0".len();
     disk.write_atomically(&copy.join("partition.metadata"), &identity[..end]).unwrap();
@@ -154,7 +154,7 @@ fn a_recreated_partition_keeps_its_own_checkpoints_beside_the_deleted_directory(
     let log = open_log(&directory, "orders");
     append(&log, 2, NOW_MS);
     log.flush().unwrap();
-    drop((log, directory)); // killed before the next checkpoint: the deleted log's offsets are gone already
+    drop((log, directory)); // killed: the deleted log's rows are removed already
     let directory = open(&disk);
     let log = open_log(&directory, "orders");
     assert_eq!((log.log_end_offset(), log.damage()), (2, None));
@@ -288,7 +288,7 @@ fn closed_log_is_surveyed_without_being_opened() {
     assert!(survey.may_expire(&never, 29, NOW_MS), "below the log start");
 }
 
-/// The directory's log "t" of ten segments, closed.
+/// The directory with the closed log "t" of ten segments.
 fn closed(disk: &Arc<dyn Disk>) -> LogDirectory {
     let directory = open(disk);
     let log = open_log(&directory, "t");
@@ -478,7 +478,7 @@ fn metadata_log_begins_with_its_first_segment_whatever_is_checkpointed() {
     assert_eq!((log.damage(), log.log_start_offset(), log.log_end_offset()), (None, 12, 30));
 }
 
-/// Apache Kafka makes empty files at its first start and writes them half a minute later.
+/// Apache Kafka creates empty files at its first start and writes them half a minute later.
 #[test]
 fn empty_log_starts_open_only_where_none_was_ever_written() {
     let path = |name| Path::new("/data").join(name);

@@ -1,4 +1,5 @@
-//! A disk that is full at any moment: appends fail whole or succeed, and all goes on when space returns.
+//! A disk that may be full at any time: appends fail completely or succeed, and everything works
+//! again when there is space.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -24,17 +25,17 @@ enum Step {
         records: usize,
         size: usize,
     },
-    /// Begins a transaction, or ends the open one by a marker that aborts it.
+    /// Starts a transaction, or aborts the open one with a marker.
     Transaction,
     Roll,
     Release,
     DeleteBefore,
     Retention,
-    /// Free pages from now on.
+    /// Sets the number of free pages.
     Space(u64),
-    /// Closes, if there is space for it, and opens again.
+    /// Closes the log, if there is space for it, and opens it again.
     Restart,
-    /// Opens again without a stop.
+    /// Opens the log again without a stop.
     Crash,
 }
 
@@ -53,16 +54,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..80)
 }
 
-/// A log on a disk whose free space a second file takes away.
+/// A log on a disk whose free space is limited by a second file.
 struct Full {
     bench: Bench,
     ballast: Arc<dyn DiskFile>,
     ballast_pages: u64,
     log: Option<Log>,
-    /// Base offset, size and records of every batch appended.
+    /// Base offset and number of records of each appended batch.
     appended: Vec<(i64, usize)>,
     sequence: i32,
-    /// First offset and marker of every transaction that was aborted.
+    /// First offset and marker of each aborted transaction.
     aborted: Vec<(i64, i64)>,
     /// First offset of the open transaction, and the next sequence of its producer.
     open: Option<i64>,
@@ -107,7 +108,7 @@ impl Full {
         self.ballast_pages = 0;
     }
 
-    /// Whether there was space for it.
+    /// Appends a batch; returns false if there was no space.
     fn append(&mut self, records: usize, size: usize) -> bool {
         let options = BatchOptions {
             producer_id: ProducerId::new(1),
@@ -132,7 +133,7 @@ impl Full {
         }
     }
 
-    /// Begins or aborts a transaction; whether there was space for it.
+    /// Starts or aborts a transaction; returns false if there was no space.
     fn transact(&mut self) -> bool {
         let end = self.log().log_end_offset();
         let result = if self.open.is_some() {
@@ -206,7 +207,7 @@ impl Full {
         }
     }
 
-    /// Opens the log; where there is no space for that, with some more.
+    /// Opens the log, and frees space for it if needed.
     fn open(&mut self, clean: bool, log_start_offset: i64) {
         let mut options = self.bench.options(clean);
         options.checkpointed.log_start_offset = Some(log_start_offset);
@@ -228,7 +229,8 @@ impl Full {
         markers.map(|offset| offset + 1).fold(plain, i64::max)
     }
 
-    /// Every batch from the log start on is found by each of its offsets and by its timestamp.
+    /// Checks that each batch from the log start offset on is found by each of its offsets and by
+    /// its timestamp.
     fn check(&self) {
         let log = self.log();
         assert_eq!(log.log_end_offset(), self.end());
@@ -274,7 +276,7 @@ proptest! {
         let last = *full.appended.last().unwrap();
         full.take(&Step::Restart);
         full.check();
-        // The producer's state came through as well: what it sends again is known.
+        // The producer state was kept too: a retry is recognized as a duplicate.
         full.sequence -= 1;
         let options = BatchOptions {
             producer_id: ProducerId::new(1),
@@ -308,7 +310,8 @@ fn directory_without_space_for_its_metadata_gets_it_later() {
     assert_eq!(full.bench.file("leader-epoch-checkpoint"), b"0\n1\n3 0\n");
 }
 
-/// An entry that crosses a page of the index is cut off where the space ends; what is left of it is no entry.
+/// An entry that crosses a page of the index is cut off where the space ends. The part is not an
+/// entry.
 #[test]
 fn half_an_entry_of_the_transaction_index_is_none() {
     let mut full = Full::new();
@@ -330,13 +333,13 @@ fn half_an_entry_of_the_transaction_index_is_none() {
     full.check();
 }
 
-/// What a log is given in one append.
+/// The batch of one append.
 #[derive(Clone, Copy, Debug)]
 enum Given {
     Plain(usize),
     Begin,
     Abort,
-    /// Plain, of the next leader.
+    /// A plain batch in the next leader epoch.
     Led,
 }
 
@@ -345,7 +348,7 @@ const GIVEN: [Given; 14] = [
     Given::Begin,
     Given::Abort,
     Given::Plain(1200),
-    // Begins a segment, as each larger one does below.
+    // Starts a segment, as each larger one below does.
     Given::Plain(900),
     Given::Begin,
     Given::Led,
@@ -364,7 +367,8 @@ enum Role {
     Follower,
 }
 
-/// Appends `GIVEN[index]`, in the form that `role` gets it; `leader` is all of them as a leader's log has them.
+/// Appends `GIVEN[index]` in the form for `role`; `leader` has all of them as stored in a leader's
+/// log.
 fn give(log: &Log, role: Role, index: usize, leader: &[u8]) -> Result<AppendInfo, AppendError> {
     let upto = |kinds: fn(&Given) -> bool| GIVEN[..=index].iter().filter(|g| kinds(g)).count();
     let epoch = LeaderEpoch::new(upto(|given| matches!(given, Given::Led)) as i32);
@@ -393,7 +397,8 @@ fn give(log: &Log, role: Role, index: usize, leader: &[u8]) -> Result<AppendInfo
     log.append_as_leader(&mut batch, AppendOptions::new(epoch, AppendOrigin::Client))
 }
 
-/// Everything that a reader finds in a log: its batches and, by their first offsets, the transactions that were aborted.
+/// Everything that a reader finds in a log: its batches, and the aborted transactions by their
+/// first offsets.
 fn read(log: &Log) -> (Vec<u8>, Vec<AbortedTxn>) {
     let (mut bytes, mut found, mut offset) = (Vec::new(), Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
@@ -407,8 +412,8 @@ fn read(log: &Log) -> (Vec<u8>, Vec<AbortedTxn>) {
     (bytes, found)
 }
 
-/// Gives `log` everything, the disk being full at the operation after `skipped` others of append `full_at`; whether it has
-/// so many. No other append is disturbed.
+/// Appends everything to `log`. During append `full_at.0`, the disk is full at the operation after
+/// `full_at.1` others. Returns false if that append has fewer operations.
 fn give_all(
     disk: &FaultyDisk,
     log: &Log,
@@ -443,7 +448,8 @@ fn log_on(disk: &FaultyDisk) -> Bench {
     Bench { disk: Arc::new(disk.clone()), ..Bench::default() }
 }
 
-/// Whatever an append changes on the disk, the first thing that finds no space refuses it whole, and the next try succeeds.
+/// Whichever operation of an append first finds no space, the append is rejected completely, and
+/// the next attempt succeeds.
 #[test]
 fn an_append_is_refused_whole_at_each_of_its_writes() {
     let never = (usize::MAX, 0);

@@ -1,4 +1,4 @@
-//! Fetches that leave records in their file find what a read finds.
+//! Fetches that leave records in their file return the same as reads.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -10,7 +10,7 @@ use common::{Bench, LEADER, NOW_MS, all, batch};
 use proptest::prelude::*;
 use pykafka_log::{Fetched, FetchedRecords, Log, LogConfig, RealDisk, RecordsSlice, SliceError};
 
-/// Reads at or above this size may stay in their file.
+/// Results of this size or larger may stay in their file.
 const LARGE: usize = 256 << 10;
 
 fn bench(dir: &tempfile::TempDir, segment_bytes: i32, index_interval_bytes: i32) -> Bench {
@@ -82,7 +82,7 @@ proptest! {
             let fetched = log.fetch(offset, bytes_max, upto, true).unwrap();
             let expected = first_bytes(&read.bytes, bytes_max);
             let found = bytes_of(&fetched.records);
-            // What is read may end earlier, since it starts at an index entry.
+            // A read may end earlier, because it starts at an index entry.
             let is_slice = matches!(fetched.records, FetchedRecords::Slice(_));
             let is_as_expected =
                 if is_slice { found == expected } else { expected.starts_with(&found) };
@@ -149,7 +149,7 @@ fn index_that_lies_is_not_believed() {
     log.close().unwrap();
     let path = bench.dir.join("00000000000000000000.index");
     let mut index = std::fs::read(&path).unwrap();
-    // Every entry but the first points one byte too far.
+    // Every entry except the first has a position that is one byte too large.
     index.chunks_mut(8).skip(1).for_each(|entry| entry[7] ^= 1);
     std::fs::write(&path, index).unwrap();
     let (log, _) = bench.open(true);

@@ -1,4 +1,4 @@
-//! A follower holds, byte for byte, what its leader's answers held, however these were cut.
+//! A follower's log equals its leader's responses byte for byte, wherever these were cut.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -11,7 +11,7 @@ use pykafka_log::{
 };
 use pykafka_record::{BatchMut, LeaderEpoch};
 
-/// Offsets that an index entry can name, from the base offset of its segment on.
+/// Number of offsets that the index entries of a segment can represent.
 const RANGE: i64 = 1 << 31;
 
 /// A batch as a leader stores it.
@@ -28,7 +28,7 @@ fn bench(segment_bytes: i32) -> Bench {
     Bench { config, ..Bench::default() }
 }
 
-/// Everything in a log.
+/// All bytes of a log.
 fn content(log: &Log) -> Vec<u8> {
     let (mut bytes, mut offset) = (Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
@@ -39,12 +39,13 @@ fn content(log: &Log) -> Vec<u8> {
     bytes
 }
 
-/// Fetches `leader`, whose batches are in epochs up to `epoch`, in answers that are cut after so many bytes each.
+/// Fetches from `leader`, whose batches have epochs up to `epoch`, in responses that are cut after
+/// these numbers of bytes.
 fn follow(log: &Log, leader: &[u8], epoch: i32, cuts: &[usize]) {
     let mut cuts = cuts.iter().cycle();
     let mut taken = 0;
     while taken < leader.len() {
-        // At least one whole batch, as a leader answers.
+        // At least one whole batch, as a leader sends.
         let first = all(&leader[taken..])[0].size();
         let size = (first + cuts.next().unwrap()).min(leader.len() - taken);
         log.append_as_follower(&leader[taken..taken + size], LeaderEpoch::new(epoch)).unwrap();
@@ -56,7 +57,8 @@ fn follow(log: &Log, leader: &[u8], epoch: i32, cuts: &[usize]) {
     }
 }
 
-/// What a follower is sent: each batch this far behind the one before, in this many later epochs, of so many records.
+/// The batches of a leader: the gap before each, the increase of its epoch, the number of records,
+/// and their size.
 fn batches_of_a_leader() -> impl Strategy<Value = Vec<(i64, i32, usize, usize)>> {
     let gap = prop_oneof![8 => Just(0), 2 => 1..50i64, 1 => RANGE - 50..3 * RANGE];
     let step = prop_oneof![6 => Just(0), 1 => 1..3i32];
@@ -95,7 +97,7 @@ proptest! {
         }
         let synced_end = log.log_end_offset();
         log.close().unwrap();
-        // A copy of a compacted log has gaps, at its start too.
+        // A copy of a compacted log has gaps, also at its start.
         let mut bench = bench;
         bench.config.cleanup_policy.compact = true;
         let after_stop = Checkpointed {
@@ -208,7 +210,7 @@ fn an_empty_first_segment_takes_a_later_batch() {
     assert_eq!(log.log_end_offset(), RANGE + 6);
 }
 
-/// `DeleteRecords` may move the log start offset of the leader into a batch.
+/// `DeleteRecords` may move the leader's log start offset into a batch.
 #[test]
 fn a_log_that_begins_inside_a_batch_takes_it() {
     let bench = bench(1 << 20);

@@ -1,4 +1,5 @@
-//! The fuzz targets on files as they should be, on mutations of them and on random bytes, `FUZZ_SECONDS` each.
+//! The fuzz targets on valid files, on mutations of them and on random bytes, for `FUZZ_SECONDS`
+//! each.
 
 use driver::run;
 use pykafka_log::{AppendedMarker, ProducerStateManager, fuzz};
@@ -8,7 +9,7 @@ mod common;
 #[path = "../../fuzz/driver.rs"]
 mod driver;
 
-/// Each content behind each first byte.
+/// Each content after each first byte.
 fn with_choices(contents: &[Vec<u8>], choices: &[u8]) -> Vec<Vec<u8>> {
     let behind = |choice: &u8, content: &Vec<u8>| [&[*choice], content.as_slice()].concat();
     let all = contents.iter().flat_map(|c| choices.iter().map(move |choice| behind(choice, c)));

@@ -1,4 +1,5 @@
-//! Directories that Apache Kafka wrote (`tests/formats/golden`): what a log says of them is what Kafka said.
+//! Directories that Apache Kafka wrote (`tests/formats/golden`): a log must find the same in them
+//! as Kafka.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -11,11 +12,11 @@ use pykafka_log::{
 use pykafka_record::{Batch, EndTransactionMarker, LeaderEpoch, Limits, batches};
 use serde_json::{Value, json};
 
-/// One partition with what Kafka said of it.
+/// One partition, with Kafka's results for it.
 struct Golden {
     name: String,
     expected: Value,
-    /// The broker's answers.
+    /// The broker's responses.
     answers: Value,
     disk: Arc<dyn Disk>,
     recovery_point: i64,
@@ -27,7 +28,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/formats/golden")
 }
 
-/// All partitions of `set`, their files on a memory disk; `answers` names the moment, or is empty.
+/// All partitions of `set`, with their files on a memory disk; `answers` selects a set of
+/// responses, or is empty.
 fn golden(set: &str, answers: &str) -> Vec<Golden> {
     let set = root().join(set);
     let offsets = |name: &str| {
@@ -80,7 +82,7 @@ fn memory_copy(dir: &Path) -> Arc<dyn Disk> {
 
 impl Golden {
     fn options(&self, clean: bool) -> LogOptions {
-        // The topics' own `index.interval.bytes`, where it is not Kafka's default.
+        // The topics' `index.interval.bytes`, if it is not Kafka's default.
         const DAMAGED: [&str; 6] = ["torn", "bad", "no-", "zero", "garbage", "untouched"];
         let index_interval_bytes = match self.name.as_str() {
             "segments-0" => 1024,
@@ -255,7 +257,7 @@ fn describe(batch: &Batch<'_>) -> Value {
     described
 }
 
-/// All bytes from the log start to `upto`, read in pieces.
+/// All bytes from the log start offset to `upto`, read in pieces.
 fn read_all(log: &Log, upto: i64) -> Vec<u8> {
     let (mut bytes, mut offset) = (Vec::new(), log.log_start_offset());
     loop {
@@ -275,7 +277,7 @@ fn check_answers(golden: &Golden, log: &Log) {
     assert_eq!(log.log_start_offset(), number(&answers["log_start_offset"]), "{name}");
     assert_eq!(log.log_end_offset(), high_watermark, "{name}");
     assert_eq!(log.last_stable_offset(high_watermark), last_stable_offset, "{name}");
-    // As Kafka does, a read ends with its segment.
+    // Like in Kafka, a read ends with its segment.
     let start = log.log_start_offset();
     let uncommitted = log.read(start, 1 << 20, high_watermark, true).unwrap();
     let expected = &answers["fetch_read_uncommitted"];
@@ -359,13 +361,13 @@ fn closed_directories_of_kafka_open_and_answer_as_kafka_did() {
     }
 }
 
-/// Kafka's recovery takes the gaps of compaction as they are, and knows of no setting that would allow them.
+/// Kafka's recovery accepts the gaps of compaction, and has no setting to control this.
 #[test]
 fn closed_directories_of_kafka_without_marker_and_recovery_point_recover_to_the_same() {
     for mut golden in golden("clean", "") {
         if golden.name == "compacted-transactions-0" {
-            // Its records are gone, and its marker is the first batch behind a gap. Kafka has it from a snapshot
-            // that was not synced.
+            // Its records were removed, and its marker is the first batch after a gap. Kafka has it
+            // from a snapshot that was not synced.
             golden.answers["fetch_read_committed"]["aborted_transactions"] = json!([]);
         }
         let (log, recovery) = golden.open(false);
@@ -389,14 +391,14 @@ fn killed_directories_of_kafka_recover_to_where_kafka_recovers_them() {
         }
         let (log, recovery) = golden.open(false);
         assert_eq!(recovery.damaged_at(), None, "{}", golden.name);
-        // The broker that was asked had become leader once more: an epoch without a record.
+        // The broker had become leader again before the responses: a new epoch without a record.
         let epochs = golden.expected["leader_epochs"].as_array().unwrap();
         if let Some(epoch) = epochs.last() {
             let begun = LeaderEpoch::new(number(&epoch[0]) as i32);
             log.assign_epoch(begun, number(&epoch[1])).unwrap();
         }
         check_answers(&golden, &log);
-        // Kafka had time to remove what ends below the log start.
+        // Kafka had removed the segments below the log start offset.
         log.enforce_retention(log.log_end_offset()).unwrap();
         check_segments(&golden, &log);
         check_batches(&golden, &log);

@@ -1,14 +1,14 @@
-//! Random histories of a log and damage to its files, under a model of what was promised.
+//! Random histories of a log and damage to its files, compared with a model of the promises.
 //!
-//! A history appends, rolls, syncs, truncates, deletes and opens again; then one file of the partition is cut (also
-//! between two batches), emptied, zeroed, deleted, or loses a bit, a segment goes with all its files, or all files go,
-//! or a wrong log start is checkpointed, or an empty file has the name of a later segment, or a file inside the offsets
-//! of a segment is empty or a copy, or two segments are exchanged, or one has the content of another;
-//! then the log is opened three times. Whatever happened:
-//! no synced record is missing without being named, no offset is given out twice, and what one open found the next one
-//! finds too.
+//! A history appends, rolls, syncs, truncates, deletes and reopens. Then one kind of damage
+//! happens: one file of the partition is cut (also between two batches), emptied, zeroed, deleted,
+//! or loses a bit; a segment is deleted with all its files, or all files are; a wrong log start
+//! offset is checkpointed; an empty file has the name of a later segment; a file within the offsets
+//! of a segment is empty or a copy; two segments are exchanged, or one has the content of another.
+//! Then the log is opened three times. In every case a missing synced record must be reported, no
+//! offset may be assigned twice, and each open must find what the previous one found.
 //!
-//! `PYKAFKA_HISTORIES` sets how many are tried (`make histories` tries 2,000).
+//! `PYKAFKA_HISTORIES` sets the number of histories (`make histories` runs 2,000).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -30,17 +30,17 @@ use random::Random;
 const HISTORIES: u64 = 200;
 const DIR: &str = "/data";
 
-/// A log, what it holds, and what of that was promised to stay.
+/// A log, its expected content, and the records that must not be lost.
 struct History {
     random: Random,
     disk: Arc<dyn Disk>,
     flush_messages: i64,
     open: Option<(LogDirectory, Arc<Log>)>,
-    /// Batches that are in the log, by base offset.
+    /// Batches in the log, by base offset.
     content: BTreeMap<i64, Vec<u8>>,
-    /// Everything below was deleted, and a checkpoint tells it.
+    /// Everything below was deleted, and this is checkpointed.
     start: i64,
-    /// Everything below was synced, and a checkpoint tells it.
+    /// Everything below was synced, and this is checkpointed.
     synced_end: i64,
     told: Vec<String>,
 }
@@ -122,7 +122,7 @@ impl History {
             let offset = (log.log_end_offset() - back).max(log.log_start_offset());
             directory.truncate_log(log, offset).unwrap();
             let end = log.log_end_offset();
-            // A batch that reaches below the log start goes as a whole.
+            // A batch that reaches below the log start offset is removed as a whole.
             history.content.retain(|_, bytes| all(bytes)[0].next_offset() <= end);
             history.synced_end = history.synced_end.min(end);
         });
@@ -183,7 +183,7 @@ impl History {
         }
     }
 
-    /// Puts whole files where they do not belong; says what it did.
+    /// Moves or copies whole files to wrong places; describes what it did.
     fn misplace(&mut self, logs: &[OsString]) -> String {
         let at = |name: &OsString| History::partition().join(name);
         let [one, other] = [(); 2].map(|()| &logs[self.random.below(logs.len() as u64) as usize]);
@@ -217,10 +217,10 @@ impl History {
         }
     }
 
-    /// Damages one file, or removes the directory; says what it did.
+    /// Damages one file, or removes the directory; describes what it did.
     fn hurt(&mut self) -> String {
         let names: Vec<_> = match self.disk.list(&History::partition()) {
-            // Another topic id refuses the open: that names it.
+            // Another topic id makes the open fail, which reports the damage.
             Ok(entries) => (entries.into_iter().map(|entry| entry.name))
                 .filter(|name| name != "partition.metadata")
                 .collect(),
@@ -231,7 +231,8 @@ impl History {
             return "the directory was removed".to_owned();
         }
         if self.random.below(20) == 0 {
-            // Above every log end of a history: within the log a wrong start is like a deletion.
+            // Above every log end offset of a history: within the log a wrong start looks like a
+            // deletion.
             let start = 1000 + self.random.below(1000) as i64;
             let path = Path::new(DIR).join("log-start-offset-checkpoint");
             let file = self.disk.open(&path, OpenMode::Create).unwrap();
@@ -267,7 +268,7 @@ impl History {
                 return "all files were deleted".to_owned();
             }
             part @ 1..4 if !logs.is_empty() => {
-                // The first one, or any, with or without what else is left of it.
+                // The first segment or any one, with or without its other files.
                 let last = if part == 1 { 1 } else { logs.len() as u64 };
                 let log = &logs[self.random.below(last) as usize];
                 let stem = log.to_string_lossy().replace(".log", "");
@@ -329,7 +330,7 @@ impl History {
         format!("{}: {what}", name.display())
     }
 
-    /// Opens the damaged log and compares it with what was promised.
+    /// Opens the damaged log and compares it with the promises.
     fn judge(&mut self) {
         let mut first: Option<(i64, Option<i64>)> = None;
         for open in 0..3 {
@@ -338,7 +339,8 @@ impl History {
             let (start, end) = (log.log_start_offset(), log.log_end_offset());
             let seen = (end, recovery.damaged_at());
             match first {
-                // A cleanly closed log is believed without reading it, so that a later open may find more.
+                // A cleanly closed log is trusted without being read, so a later open may find more
+                // damage.
                 Some((end_before, None)) if recovery.damage.is_some() => {
                     assert!(end <= end_before, "{told}");
                 }
@@ -356,13 +358,15 @@ impl History {
         let told = format!("{:?}: {recovery:?}", self.told);
         match next {
             Ok(info) => assert!(info.first_offset >= self.synced_end, "{told}: given twice"),
-            // A flipped leader epoch is later than the appender's, who is told so.
+            // A changed leader epoch may be later than the appender's epoch, which this error
+            // reports.
             Err(AppendError::StaleLeaderEpoch { .. }) => {}
             Err(_) => assert!(recovery.damage.is_some(), "{told}: refuses without a reason"),
         }
     }
 
-    /// What was synced is there, or it is named; what is there was written.
+    /// Checks that synced records exist or their loss is reported, and that existing records were
+    /// written.
     fn check_named(&self, log: &Log, recovery: &Recovery, told: &str) {
         let (start, end) = (log.log_start_offset(), log.log_end_offset());
         assert!(end >= self.synced_end || recovery.damage.is_some(), "{told}: lost silently");
@@ -371,10 +375,12 @@ impl History {
         let is_named = recovery.damage.is_some();
         for (base_offset, bytes) in self.content.range(start..self.synced_end.min(end).max(start)) {
             let read = log.read(*base_offset, 1, end, true);
-            // No CRC covers the leader epoch (bytes 12 to 15), and no record is missing where it is wrong.
+            // No CRC covers the leader epoch (bytes 12 to 15), and a wrong one does not mean that a
+            // record is missing.
             let is_same = |found: &[u8]| found[..12] == bytes[..12] && found[16..] == bytes[16..];
             let found = read.as_ref().map(|data| data.bytes.len() >= 16 && is_same(&data.bytes));
-            // What is believed is not read when it is opened: the reader is told, by an error or by the batch's CRC.
+            // Trusted segments are not read at the open: the reader gets an error or a batch with a
+            // wrong CRC.
             let is_told = match &read {
                 Err(_) => true,
                 Ok(data) => all(&data.bytes).iter().any(|batch| !batch.is_crc_valid()),

@@ -1,4 +1,5 @@
-//! The active segment's index entries do not stay in memory: the files have all but the last, and answer for them.
+//! The index entries of the active segment do not stay in memory: the files have all but the last
+//! one, and look-ups use them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -7,23 +8,23 @@ use common::{Bench, NOW_MS, append, batch_offsets};
 use pykafka_log::{Log, LogConfig};
 
 const BATCHES: i64 = 3000;
-/// What a log keeps until it stores it.
+/// Number of entries that a log keeps before it stores them.
 const UNSTORED_MAX: i64 = 1024;
 
-/// An entry for each batch but the first.
+/// With an entry for each batch except the first.
 fn bench() -> Bench {
     let config = LogConfig { index_interval_bytes: 0, ..LogConfig::default() };
     Bench { config, ..Bench::default() }
 }
 
-/// A batch of one record for each offset, each a millisecond younger.
+/// A batch with one record for each offset, each a millisecond later than the previous one.
 fn fill(log: &Log, from: i64, to: i64) {
     for n in from..to {
         append(log, 1, NOW_MS + n);
     }
 }
 
-/// Each offset and each timestamp up to `end` is found where it is.
+/// Checks that each offset and each timestamp up to `end` is found.
 fn assert_found(log: &Log, end: i64) {
     for offset in (0..end).step_by(13).chain([end - 1]) {
         let data = log.read(offset, 1, end, true).unwrap();
@@ -35,7 +36,7 @@ fn assert_found(log: &Log, end: i64) {
     assert_eq!(batch_offsets(log, 0), all);
 }
 
-/// The entries of an index that was never stored before the end.
+/// The entries of an index that was not stored before the end.
 fn entries_of(bench: &Bench, end: i64) -> Option<pykafka_log::SegmentEntries> {
     let twin = Bench { config: bench.config.clone(), ..Bench::default() };
     let (log, _) = twin.open(true);

@@ -1,4 +1,4 @@
-//! What is held while a batch is read that inflates a hundredfold: a window, not the batch.
+//! The memory for reading a batch that decompresses a hundredfold: a window, not the whole batch.
 #![expect(clippy::unwrap_used, reason = "tests")]
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -25,31 +25,31 @@ static MEASURING: Mutex<()> = Mutex::new(());
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: `System` allocates; `alloc_zeroed` comes down to `alloc`.
+// SAFETY: `System` allocates; the default `alloc_zeroed` calls `alloc`.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller keeps `GlobalAlloc`'s contract.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above; `pointer` is from `System`.
+        // SAFETY: see `alloc`; `pointer` is from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
-    /// Counted as if it moved nothing: the pages of what is large are mapped elsewhere, not copied.
+    /// Counts as if no bytes were copied: large allocations are moved by remapping their pages.
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
         PEAK.fetch_max(HELD.fetch_add(size, Ordering::Relaxed) + size, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: see `dealloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
 
-/// The most that `work` held beyond what was held before.
+/// The maximum of the memory that `work` allocated.
 fn peak_of(work: impl FnOnce()) -> usize {
     let before = HELD.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -58,7 +58,7 @@ fn peak_of(work: impl FnOnce()) -> usize {
 }
 
 const INFLATED_BYTES: usize = 64 << 20;
-/// Two windows of 4 MiB, as one grows by being copied, and what reading a file takes.
+/// Two windows of 4 MiB, because one is copied when it grows, and the buffers for reading a file.
 const HELD_BYTES_MAX: usize = 16 << 20;
 
 fn noise(size: usize) -> Vec<u8> {
@@ -75,7 +75,7 @@ fn batch_of(compression: Compression, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Its noise keeps the ratio below the limit.
+/// A batch of zeros with some noise, which keeps the ratio below the limit.
 fn bomb(compression: Compression) -> Vec<u8> {
     let mut value = noise(100 << 10);
     value.resize(INFLATED_BYTES, 0);
@@ -110,7 +110,8 @@ fn validation_holds_a_window_of_a_large_batch() {
     }
 }
 
-/// It held the new records and what they compress to beside the old ones, and compared the size at the end.
+/// The new records and their compressed form were in memory together with the old ones, and the
+/// size was only checked at the end.
 #[test]
 fn a_rewrite_holds_no_second_copy_of_a_large_batch() {
     let _alone = MEASURING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -124,7 +125,7 @@ fn a_rewrite_holds_no_second_copy_of_a_large_batch() {
             let validated = log.validate(&mut bytes, AppendOrigin::Client).unwrap();
             assert_eq!((validated.records_count, validated.max_timestamp), (2, NOW_MS + 1));
         });
-        // Twice, as the buffer that it is inflated to grows by doubling.
+        // Twice, because the buffer for the decompressed bytes grows by doubling.
         assert!(held <= 2 * INFLATED_BYTES + HELD_BYTES_MAX, "{codec:?}: {held} bytes");
     }
 }
@@ -146,10 +147,11 @@ fn look_ups_by_time_hold_a_window_of_a_large_batch() {
 }
 
 const STORED_BYTES: usize = 24 << 20;
-/// What a walk over batches holds, with room to spare: a chunk of 128 KiB, one more for a CRC, 1 MiB to look for torn ones.
+/// Memory of a scan of batches, with a margin: a chunk of 128 KiB, another for a CRC, 1 MiB to
+/// search for torn batches.
 const WALK_BYTES_MAX: usize = 4 << 20;
 
-/// Every look-up held the batch it looked at, whatever its size.
+/// Every look-up had its batch in memory, whatever the size.
 #[test]
 fn look_ups_beside_others_hold_no_large_stored_batch() {
     let _alone = MEASURING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -160,7 +162,7 @@ fn look_ups_beside_others_hold_no_large_stored_batch() {
         let held = peak_of(|| {
             let refused = log.offset_for_timestamp_small(NOW_MS + 1, i64::MAX);
             assert!(matches!(refused, Err(LookupError::Large)), "{refused:?}");
-            // The header tells that it has none so late.
+            // The header shows that the batch has no record that late.
             let found = log.offset_for_timestamp_small(NOW_MS + 5, i64::MAX).unwrap().unwrap();
             assert_eq!(found.offset, 2);
             assert_eq!(log.offset_of_max_timestamp_small().unwrap().unwrap().offset, 2);

@@ -1,4 +1,4 @@
-//! Logs opened on their own: under any name of their directory, and for reading beside a writer.
+//! Logs that are opened on their own: under any directory name, and for reading during writes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -36,7 +36,7 @@ fn open(path: &Path) -> (LibraryLog, Recovery) {
     LibraryLog::open(path, config(), clock()).unwrap()
 }
 
-/// A closed log of 30 records, of which the first `deleted` were deleted.
+/// Writes and closes a log of 30 records, of which the first `deleted` ones are deleted.
 fn filled(path: &Path, deleted: i64) {
     let (library, _) = open(path);
     for n in 0..10 {
@@ -46,7 +46,8 @@ fn filled(path: &Path, deleted: i64) {
     library.close().unwrap();
 }
 
-/// Log start and end as an open for writing, one for reading only and repair find them; none finds damage.
+/// Checks the log start and end offsets that an open for writing, an open for reading and repair
+/// find, without damage.
 fn assert_whole(path: &Path, start: i64, end: i64, what: &str) {
     let (library, recovery) = LibraryLog::open_read_only(path, config(), clock()).unwrap();
     let found = |library: &LibraryLog, recovery: Recovery| {
@@ -98,7 +99,7 @@ fn a_log_opened_by_a_symbolic_link_is_the_log_itself() {
     assert_whole(&path, 14, 21, "by its name");
 }
 
-/// No other test here depends on the working directory.
+/// No other test in this file depends on the working directory.
 #[test]
 fn a_log_opened_by_a_relative_path_stays_where_it_is() {
     let root = tempfile::tempdir().unwrap();
@@ -129,7 +130,7 @@ fn a_partition_opened_by_a_symbolic_link_is_under_the_lock_of_its_data_directory
     assert_eq!((library.log().log_start_offset(), recovery.damage), (7, None));
 }
 
-/// Earlier versions left the rows of earlier names.
+/// Earlier versions left rows with the log's earlier names.
 #[test]
 fn of_several_rows_the_one_of_the_logs_name_counts_or_the_safest() {
     let root = tempfile::tempdir().unwrap();
@@ -171,7 +172,7 @@ fn repair_of_a_moved_log_leaves_one_row_of_it() {
     assert_whole(&new, 7, cut.offset, "repaired");
 }
 
-/// A partition of 30 records, all synced, that somebody writes to.
+/// A partition of 30 synced records, and its writer.
 struct Writer {
     disk: WatchedDisk,
     directory: Arc<LogDirectory>,
@@ -213,7 +214,7 @@ impl Writer {
         self.directory.checkpoint(&[]).unwrap();
     }
 
-    /// Deletes the records below `offset` with their segments' files.
+    /// Deletes the records below `offset` and the files of their segments.
     fn delete_before(&self, offset: i64) {
         self.directory.delete_before(&self.log, offset).unwrap();
         self.directory.enforce_retention(&self.log, i64::MAX).unwrap();
@@ -227,7 +228,7 @@ impl Writer {
     }
 }
 
-/// What a writer does, and where the log begins and ends then.
+/// A name, a change by a writer, and the log's start and end offsets after it.
 type Change = (&'static str, fn(&Writer), (i64, i64));
 
 #[test]
@@ -311,7 +312,7 @@ fn damage_of_a_log_in_use_is_reported_after_two_equal_looks() {
     assert!((once + 1..=2 * once).contains(&bytes_read()));
 }
 
-/// Lets the last file of the log grow each time that the log is looked at.
+/// Appends to the last file of the log at each look.
 fn keep_appending(disk: &HookedDisk<RealDisk, Watch>, partition: &Path) {
     let (growing, path) = (disk.clone(), partition.to_owned());
     disk.hook().before_open(partition.join("leader-epoch-checkpoint"), move || {
@@ -334,7 +335,7 @@ fn damage_in_a_sealed_segment_is_reported_during_appends() {
     assert!(opened.unwrap().1.damage.is_some());
 }
 
-/// Adds a name to the log's directory, or removes it, each time that the log is looked at.
+/// Adds a name to the log's directory, or removes it, at each look.
 fn keep_changing(disk: &WatchedDisk) {
     let changed = disk.clone();
     let moment = Path::new(Writer::PARTITION).join("leader-epoch-checkpoint");
@@ -368,7 +369,7 @@ fn segments_that_a_writer_adds_do_not_stop_an_open() {
     assert_eq!(library.log().log_end_offset(), 60);
 }
 
-/// A change of a name, as Apache Kafka's compaction makes one after the other.
+/// A change of a name, in the order in which Apache Kafka's compaction makes them.
 enum Step {
     Create(String, Vec<u8>),
     Rename(String, String),
@@ -391,7 +392,7 @@ impl Step {
 
 const KINDS: [&str; 3] = ["log", "index", "timeindex"];
 
-/// Replaces segments by one of the base offset of the first, with `kept` in it, as
+/// Replaces segments by one with the base offset of the first and the content `kept`, as
 /// `LocalLog.replaceSegments` does.
 fn replacement(bases: &[i64], kept: &[u8]) -> Vec<Step> {
     let name = |base: i64, kind: &str, suffix: &str| format!("{base:020}.{kind}{suffix}");
@@ -414,12 +415,12 @@ fn removal(base: i64) -> impl Iterator<Item = Step> {
     KINDS.into_iter().map(move |kind| Step::Remove(format!("{base:020}.{kind}.deleted")))
 }
 
-/// The batch that holds an offset, as it is on disk.
+/// The stored batch that contains an offset.
 fn batch_at(writer: &Writer, offset: i64) -> Vec<u8> {
     writer.log.read(offset, 1, i64::MAX, true).unwrap().bytes.to_vec()
 }
 
-/// A compaction of segments 0 to 48, of which two batches are left.
+/// A compaction of segments 0 to 48 that keeps two batches.
 fn compaction(writer: &Writer) -> Vec<Step> {
     let bases: Vec<i64> = writer.log.segments().iter().map(|segment| segment.0).collect();
     assert_eq!(bases[..5], [0, 12, 24, 36, 48]);
@@ -429,8 +430,8 @@ fn compaction(writer: &Writer) -> Vec<Step> {
     steps
 }
 
-/// All but the last step of the compaction, whose first files are gone before the last segment is
-/// made.
+/// All steps of the compaction except the last one. The files of its first segments are removed
+/// before the last segment is created.
 fn long_compaction(writer: &Writer) -> Vec<Step> {
     let mut steps = compaction(writer);
     let last = format!("{:020}.log.cleaned", 24);
@@ -441,7 +442,7 @@ fn long_compaction(writer: &Writer) -> Vec<Step> {
     steps
 }
 
-/// Opens the log for reading and checks that nothing is missed that compaction left.
+/// Opens the log for reading and checks that it has all records that compaction kept.
 fn assert_compacted_whole(writer: &Writer, what: &str) {
     let (library, recovery) = writer.read().unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(recovery.damage, None, "{what}");
@@ -453,7 +454,7 @@ fn assert_compacted_whole(writer: &Writer, what: &str) {
     }
 }
 
-/// Kafka checkpoints the compaction when all of it is done: no checkpoint has these gaps.
+/// Kafka checkpoints the compaction when all of it is done, so no checkpoint has these gaps.
 #[test]
 fn each_state_of_a_compaction_by_kafka_opens_without_damage() {
     for (what, steps) in [("short", compaction as fn(&_) -> _), ("long", long_compaction)] {
@@ -506,7 +507,8 @@ fn gap_above_a_running_compaction_is_damage() {
     assert_eq!(recovery.damage.map(|damage| damage.offset()), Some(18));
 }
 
-/// A broker opens a compacted topic as such. Any other open for writing needs a checkpoint.
+/// A broker opens a compacted topic with that setting. Any other open for writing needs a
+/// checkpoint.
 #[test]
 fn names_of_a_compaction_hide_no_gap_from_a_writer() {
     let writer = Writer::new();
@@ -525,7 +527,7 @@ fn names_of_a_compaction_hide_no_gap_from_a_writer() {
     }
 }
 
-/// Earlier versions named the copy as a compaction names its result.
+/// Earlier versions gave the copy the name of a compaction's result.
 #[test]
 fn copy_of_an_interrupted_truncation_hides_no_lost_segment() {
     for suffix in [".tmp", ".cleaned"] {

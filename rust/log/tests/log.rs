@@ -105,7 +105,7 @@ fn recovery_rebuilds_the_files_that_a_clean_close_writes() {
     assert_eq!(bench.files(), files);
 }
 
-/// The name of the newest segment's file, with its content.
+/// Name and content of the newest segment's file.
 fn last_log(bench: &Bench) -> (String, Vec<u8>) {
     bench.files().into_iter().rfind(|(name, _)| name.ends_with(".log")).unwrap()
 }
@@ -228,7 +228,7 @@ fn truncation_inside_a_batch_leaves_no_gap_for_recovery_to_find() {
     assert_eq!((recovery.damaged_at(), log.log_end_offset()), (None, 2));
 }
 
-/// A log of three records, then a segment that begins at 7 with three more.
+/// A log of three records, then a segment with base offset 7 and three more.
 fn with_gap(bench: &Bench) {
     let (log, _) = bench.open(true);
     append(&log, 3, NOW_MS);
@@ -251,7 +251,8 @@ fn remove_indexes(bench: &Bench) {
     }
 }
 
-/// Apache Kafka asks only that offsets grow. What was synced must be there all the same, unless it was compacted.
+/// Apache Kafka only requires that offsets increase. Here synced records must exist, unless the log
+/// was compacted.
 #[test]
 fn a_gap_is_damage_below_the_recovery_point_and_reported_above() {
     let bench = Bench::default();
@@ -297,7 +298,7 @@ fn damage_behind_a_gap_is_damage() {
     assert_eq!(batch_offsets(&log, 0), [(0, 2)]);
 }
 
-/// The checkpoint of a gap says that records may be missing anywhere below it.
+/// A checkpointed gap allows missing records anywhere below it.
 #[test]
 fn no_gap_of_a_damaged_log_is_to_be_checkpointed() {
     let bench = Bench::default();
@@ -332,7 +333,8 @@ fn log_ends_before_a_gap_with_nothing_behind_it() {
     }
 }
 
-/// A power cut took the first segment's records and left its producers' snapshot, and the records behind.
+/// A power cut lost the first segment's records, but not the snapshot of their producers, nor the
+/// records after them.
 #[test]
 fn batch_lost_in_a_gap_is_not_taken_for_a_duplicate_when_it_is_sent_again() {
     let bench = Bench::default();
@@ -409,7 +411,7 @@ fn file_that_cannot_be_removed_now_keeps_no_other_and_goes_later() {
     assert_eq!(left(), 0);
 }
 
-/// As a full disk, and descriptors that ran out: nothing is wrong with the files.
+/// Like a full disk or a lack of descriptors, it is not a fault of the files.
 #[test]
 fn memory_that_the_system_lacks_is_a_refusal_wherever_an_append_meets_it() {
     let batches = 12;
@@ -641,7 +643,7 @@ fn idle_log_gives_its_files_back_and_goes_on() {
     assert_eq!(log_end(&bench), 30);
 }
 
-/// The file of the last segment: how long it is, and how much of it holds batches.
+/// The size of the last segment's file, and of its batches.
 fn last_segment(bench: &Bench, log: &Log) -> (u64, u64) {
     let mut entries = bench.disk.list(&bench.dir).unwrap().into_iter();
     let is_log = |name: &std::ffi::OsString| name.to_str().unwrap().ends_with(".log");
@@ -652,13 +654,13 @@ fn last_segment(bench: &Bench, log: &Log) -> (u64, u64) {
     (file.size, data.bytes.len() as u64)
 }
 
-/// What the file of the last segment has beyond its batches.
+/// Bytes of the last segment's file after its batches.
 fn reserved_bytes(bench: &Bench, log: &Log) -> u64 {
     let (size, written) = last_segment(bench, log);
     size - written
 }
 
-/// Appends until a second segment has begun.
+/// Appends until a second segment is started.
 fn roll_when_full(log: &Log) {
     while log.segments_count() < 2 {
         append(log, 1, NOW_MS);
@@ -721,7 +723,7 @@ fn a_segment_is_reserved_as_a_whole_only_where_eight_of_them_fit() {
 
 const MB: usize = 1 << 20;
 
-/// A log whose last segment, of 80 MiB, was just reserved as a whole.
+/// A log whose last segment, of 80 MiB, was just reserved completely.
 fn reserved_log(bench: &mut Bench) -> Log {
     bench.config = LogConfig {
         segment_bytes: 80 * MB as i32,
@@ -743,7 +745,8 @@ fn append_at_once(log: &Log) -> bool {
     log.try_append_validated(&mut bytes, &mut validated, LEADER).is_some()
 }
 
-/// A partition that was filled once and then gets a record now and then would keep a gigabyte that nobody uses.
+/// A partition that was filled once and then gets a record occasionally would keep an unused
+/// gigabyte.
 #[test]
 fn space_that_is_not_needed_soon_is_given_back_with_an_append() {
     let mut bench = Bench::default();
@@ -788,7 +791,8 @@ fn a_log_whose_file_could_not_be_shortened_takes_no_more_writes() {
     assert!(matches!(refused, Err(AppendError::Storage(StorageError::Failed { .. }))));
 }
 
-/// What an idle log stores needs space, and on a full disk there may be none but what its segment has reserved.
+/// An idle log needs space for its files, and on a full disk the only space may be the one that its
+/// segment has reserved.
 #[test]
 fn an_idle_log_on_a_full_disk_gives_back_what_it_reserved() {
     const PAGE: u64 = 4096;
@@ -881,7 +885,8 @@ fn segment_rolls_when_an_index_is_full() {
     }
 }
 
-/// The process was killed after the segments of a log that was emptied had gone, and before its epochs were written.
+/// The process was killed after the segments of an emptied log were deleted, and before its epochs
+/// were written.
 #[test]
 fn no_epoch_ends_behind_the_end_of_a_log_whose_emptying_was_interrupted() {
     let bench = Bench::default();
@@ -925,8 +930,8 @@ fn no_segment_goes_above_the_log_start_that_was_to_be_recorded() {
     assert!(0 < first && first <= recorded, "{first} is above {recorded}");
 }
 
-/// A batch that was refused before comes again: those behind it come after it, also where no batch of the producer is known,
-/// or the one that comes again is in the log.
+/// An earlier batch was rejected and will be retried: later ones must follow it, even if no batch
+/// of the producer is cached, or the retried batch is in the log.
 #[test]
 fn a_batch_behind_one_that_comes_again_is_not_out_of_order_but_early() {
     let bench = Bench::default();
@@ -955,7 +960,7 @@ fn a_batch_behind_one_that_comes_again_is_not_out_of_order_but_early() {
 const EPOCHS: &str = "leader-epoch-checkpoint";
 const EPOCHS_OF_SIX: &str = "0\n3\n0 0\n2 6\n5 12\n";
 
-/// A closed log of six batches with three records each, two of each of the epochs 0, 2 and 5.
+/// A closed log of six batches with three records each, two in each of the epochs 0, 2 and 5.
 fn with_epochs() -> Bench {
     let bench = Bench::default();
     let (log, _) = bench.open(true);
@@ -969,7 +974,7 @@ fn with_epochs() -> Bench {
     bench
 }
 
-/// Opens a log with this file. Returns the file after the open, and the verdict.
+/// Opens a log with this content of the file. Returns the content after the open, and the verdict.
 fn epochs_after(bench: &Bench, file: &str, log_start_offset: Option<i64>) -> (String, Recovery) {
     bench.disk.write_atomically(&bench.dir.join(EPOCHS), file.as_bytes()).unwrap();
     let checkpointed = Checkpointed { log_start_offset, ..Checkpointed::default() };
@@ -978,7 +983,7 @@ fn epochs_after(bench: &Bench, file: &str, log_start_offset: Option<i64>) -> (St
     (String::from_utf8(bench.file(EPOCHS)).unwrap(), recovery)
 }
 
-/// Every open compares the file with the batches, after a clean stop too.
+/// Every open compares the file with the batches, also after a clean stop.
 #[test]
 fn damaged_leader_epochs_are_rebuilt_from_the_batches() {
     let bench = with_epochs();
@@ -1007,7 +1012,7 @@ fn damaged_leader_epochs_are_rebuilt_from_the_batches() {
     }
 }
 
-/// A metadata log that was trimmed inside a segment has no checkpointed log start.
+/// A metadata log that was trimmed inside a segment has no checkpointed log start offset.
 #[test]
 fn epochs_that_begin_at_a_log_start_without_checkpoint_are_believed() {
     let bench = with_epochs();
@@ -1031,7 +1036,7 @@ fn epochs_trimmed_before_the_checkpoint_of_the_log_start_are_restored() {
     }
 }
 
-/// Puts an epoch into the header of a batch; no CRC covers it.
+/// Overwrites the epoch in the header of a batch, which no CRC covers.
 fn set_epoch(bench: &Bench, number: usize, epoch: i32) {
     let logs = bench.files().into_iter().filter(|(name, _)| name.ends_with(".log"));
     let positions = logs.flat_map(|(name, bytes)| {
@@ -1043,7 +1048,7 @@ fn set_epoch(bench: &Bench, number: usize, epoch: i32) {
     file.write_at(&epoch.to_be_bytes(), position as u64 + 12).unwrap();
 }
 
-/// Epochs fall where a topic was made again, and batches of old brokers have none.
+/// Epochs decrease when a topic is created again, and batches of old brokers have none.
 #[test]
 fn epochs_of_a_log_whose_batches_fall_or_have_none_are_believed() {
     for epoch in [7, -1, -3] {
@@ -1056,7 +1061,7 @@ fn epochs_of_a_log_whose_batches_fall_or_have_none_are_believed() {
     }
 }
 
-/// An epoch is stored before its first append: one of the file and the batch is damaged.
+/// An epoch is stored before its first append, so either the file or the batch is damaged.
 #[test]
 fn epoch_of_a_single_batch_does_not_change_a_file_without_it() {
     for (batch, epoch) in [(5, 7), (5, 6), (3, 4), (2, 1), (1, 1)] {
@@ -1067,7 +1072,7 @@ fn epoch_of_a_single_batch_does_not_change_a_file_without_it() {
     }
 }
 
-/// A file that another batch contradicts is not better than the batch.
+/// A file that another batch contradicts is not more reliable than the batch.
 #[test]
 fn epoch_of_a_single_batch_is_added_to_a_file_that_is_contradicted_elsewhere() {
     let bench = with_epochs();
@@ -1077,7 +1082,7 @@ fn epoch_of_a_single_batch_is_added_to_a_file_that_is_contradicted_elsewhere() {
     assert_eq!(recovery.warnings.len(), 1, "{recovery:?}");
 }
 
-/// They are of epochs whose records were compacted away, or that are yet to come.
+/// They belong to epochs whose records were compacted, or that have no records yet.
 #[test]
 fn epochs_that_no_batch_contradicts_are_kept() {
     let bench = with_epochs();
@@ -1095,7 +1100,8 @@ fn epochs_that_no_batch_contradicts_are_kept() {
     assert_eq!(bench.file(EPOCHS), "0\n3\n0 0\n2 7\n5 12\n".as_bytes());
 }
 
-/// A voter whose own epochs change would compare its log with others by a history it never had.
+/// If a voter's own epochs changed, it would compare its log with others by a history that it never
+/// had.
 #[test]
 fn epochs_of_the_metadata_log_are_not_corrected() {
     let bench = Bench { dir: "/data/__cluster_metadata-0".into(), ..with_epochs() };
@@ -1114,7 +1120,8 @@ fn write_epochs(log: &Log, epoch_of: fn(i32) -> i32, batches: i32) {
     }
 }
 
-/// As after a kill: look-ups without an index read the active segment once, not once for each.
+/// As after a kill: look-ups without an index read the active segment once, not once for each
+/// epoch.
 #[test]
 fn epochs_without_an_index_are_looked_up_in_one_walk() {
     let bytes_read = |epoch_of: fn(i32) -> i32| {

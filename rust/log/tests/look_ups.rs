@@ -1,4 +1,5 @@
-//! Look-ups beside removals: what is found is what the log holds when the look-up ends, and no race is an I/O error.
+//! Look-ups during removals: they find the content of the log at their end, and races do not cause
+//! I/O errors.
 #![allow(clippy::case_sensitive_file_extension_comparisons, reason = "the log's own names")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +24,7 @@ fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
     (Bench { disk: Arc::new(disk.clone()), config, ..Bench::default() }, disk)
 }
 
-/// The search began at the active segment's first byte.
+/// The search started at the active segment's first byte.
 #[test]
 fn the_record_with_the_largest_timestamp_is_found_within_an_index_interval() {
     let interval = 1000;
@@ -41,7 +42,7 @@ fn the_record_with_the_largest_timestamp_is_found_within_an_index_interval() {
     assert!(read <= 8 * interval as u64, "{read} of {} bytes", log.size_bytes());
 }
 
-/// The broker itself compresses further than it lets producers do.
+/// The broker itself may compress further than producers are allowed to.
 #[test]
 fn look_ups_read_batches_that_compression_type_shrank_more_than_a_thousandfold() {
     for codec in [Compression::Gzip, Compression::Zstd] {
@@ -78,7 +79,8 @@ fn append_aborted(log: &Log, n: i32) {
         .unwrap();
 }
 
-/// Segments of one transaction each, all aborted, each marker in the segment of its records; nothing is held open.
+/// Segments with one aborted transaction each, whose marker is in the same segment. No file is
+/// open.
 fn aborted_segments(bench: &Bench, count: i32) -> Arc<Log> {
     let (log, _) = bench.open(true);
     for n in 0..count {
@@ -93,7 +95,7 @@ fn path(bench: &Bench, base_offset: i64, suffix: &str) -> PathBuf {
     bench.dir.join(format!("{base_offset:020}{suffix}"))
 }
 
-/// Lets retention take the first segment right before `suffix` of it is opened by `look`.
+/// Makes retention remove the first segment right before `look` opens its file with `suffix`.
 fn overtaken<T>(suffix: &str, look: impl Fn(&Log) -> T) -> T {
     let (bench, disk) = bench(LogConfig::default());
     let log = aborted_segments(&bench, 3);
@@ -122,7 +124,8 @@ fn every_look_up_that_retention_overtakes_answers_from_what_is_left() {
     assert_eq!(overtaken(".txnindex", |log| log.segment_entries(0).unwrap()), None);
 }
 
-/// The batches were read, then retention came, and a transaction index that is gone told of no aborted transaction.
+/// Retention came after the batches were read, and the missing transaction index was treated as one
+/// without aborted transactions.
 #[test]
 fn records_are_not_returned_without_their_aborted_transactions_when_retention_comes_between() {
     let found = overtaken(".txnindex", |log| log.fetch_committed(0, 1000, 9, true));
@@ -132,7 +135,7 @@ fn records_are_not_returned_without_their_aborted_transactions_when_retention_co
     }
 }
 
-/// The newest segment by timestamps, which is not the last one, goes while it is searched.
+/// The segment with the largest timestamp, which is not the last one, is removed during the search.
 #[test]
 fn the_largest_timestamp_is_that_of_what_retention_leaves() {
     let (bench, disk) = bench(LogConfig::default());
@@ -153,7 +156,8 @@ fn the_largest_timestamp_is_that_of_what_retention_leaves() {
     assert!(disk.hook().has_acted());
 }
 
-/// What is appended behind a truncation says how many came before it: no read may show two of them, or none.
+/// The batches after each truncation have its number as timestamp: a read must not show batches of
+/// two histories, or none.
 #[test]
 fn a_read_beside_truncations_shows_one_history() {
     let (bench, _) = bench(LogConfig { index_interval_bytes: 0, ..LogConfig::default() });
@@ -178,7 +182,7 @@ fn a_read_beside_truncations_shows_one_history() {
             }
         });
         for history in 1..300 {
-            // Every other one cuts a segment that was sealed, which gets another file.
+            // Every other truncation cuts a sealed segment, which gets another file.
             if history % 2 == 0 {
                 log.roll().unwrap();
                 append(&log, 1, NOW_MS);
@@ -219,7 +223,8 @@ fn aborted_in(log: &Log) -> Vec<(i64, i64)> {
     found
 }
 
-/// A segment without aborted transactions has no transaction index: its absence told that there are none.
+/// A segment without aborted transactions has no transaction index, so a missing index was treated
+/// as empty.
 #[test]
 fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
     let expected = [(0, 2), (3, 5), (6, 8)];
@@ -235,7 +240,7 @@ fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
             } else {
                 bench.disk.open(&index, OpenMode::Write).unwrap().set_len(0).unwrap();
             }
-            // Synced up to the end, so that only what is missing makes an open read the segment.
+            // Synced up to the end, so that only the missing entries make an open read the segment.
             let checkpointed = Checkpointed { recovery_point: 9, ..Checkpointed::default() };
             let options =
                 |read_only| LogOptions { checkpointed, read_only, ..bench.options(clean) };
@@ -252,7 +257,8 @@ fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
     }
 }
 
-/// A fetch for `read_committed` looked for an index of each segment from its offset to the log end.
+/// A fetch with `read_committed` tried to open an index of each segment from its offset to the log
+/// end offset.
 #[test]
 fn a_segment_without_aborted_transactions_is_not_looked_for_an_index() {
     let (bench, disk) = bench(LogConfig::default());
@@ -277,7 +283,7 @@ fn a_transaction_index_that_goes_while_the_log_is_open_is_an_error() {
     assert!(matches!(found, Err(ReadError::Storage(StorageError::Malformed { .. }))), "{found:?}");
 }
 
-/// The offsets of data batches that no aborted transaction covers, in what `look` finds.
+/// The offsets of the fetched data batches that no aborted transaction covers.
 fn uncovered(log: &Log, offset: i64, upto: i64) -> Result<Vec<i64>, ReadError> {
     let (data, aborted) = log.fetch_committed(offset, 1500, upto, true)?;
     let FetchedRecords::Read(bytes) = data.records else { panic!("a memory disk sends nothing") };
@@ -340,7 +346,7 @@ fn look_ups_of_all_kinds_beside_rolls_and_retention_meet_no_error_and_no_aborted
     assert!(log.log_start_offset() > 0 && log.write_error().is_none());
 }
 
-/// Recovery had taken note of the transaction already, when it came to the batch that is not readable.
+/// Recovery had already processed the transaction when it reached the unreadable batch.
 #[test]
 fn a_damaged_log_without_producer_snapshots_names_its_aborted_transactions() {
     let bench = Bench::default();

@@ -1,4 +1,4 @@
-//! A log against a plain list: whatever is done to it, it reads as the list does.
+//! Compares a log with a plain list: after any operations, both have the same records.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::{Bench, LEADER, NOW_MS, all, batch};
 use proptest::prelude::*;
 
-/// One thing that is done to a log.
+/// One operation on a log.
 #[derive(Debug, Clone)]
 enum Step {
     Append { count: usize, size: usize, timestamp: i64 },
@@ -40,7 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The list: base offset, count and first timestamp of each batch, whose records follow by 1 ms.
+/// The list: base offset, count and first timestamp of each batch, whose records are 1 ms apart.
 #[derive(Debug, Default)]
 struct Model {
     batches: Vec<(i64, i64, i64)>,
@@ -61,7 +61,7 @@ impl Model {
         }
     }
 
-    /// Batches from the one that holds `offset`.
+    /// Batches from the one that contains `offset` on.
     fn from(&self, offset: i64) -> Vec<(i64, i64)> {
         let found = self.batches.iter().filter(|(base, count, _)| base + count > offset);
         found.map(|(base, count, _)| (*base, base + count - 1)).collect()

@@ -1,8 +1,9 @@
-//! What each durability mode promises, with the power cut at every step of a log's life.
+//! The promises of each durability mode, with a power cut at every step.
 //!
-//! A scripted life (appends, rolls, syncs, checkpoints, truncation, deletion) runs on the faulty disk, once for
-//! each of its operations, at which the power goes. The disk is then rebuilt in several of the states that the
-//! cut could leave, the log is opened, and must hold all that was promised and nothing that was never written.
+//! A fixed sequence of operations (appends, rolls, syncs, checkpoints, truncation, deletion) runs
+//! on the faulty disk, once for each of its disk operations, at which the power fails. Then the
+//! disk is rebuilt in several of the possible states, and the log is opened. It must have all
+//! promised records and none that was never written.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -23,14 +24,14 @@ use common::{LEADER, NOW_MS, batch, batch_with};
 const DATA: &str = "/data";
 const SEEDS: std::ops::Range<u64> = 0..5;
 
-/// When the scripted broker syncs.
+/// When the test syncs the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Before each acknowledgement.
     Fsync,
-    /// Now and then.
+    /// Sometimes.
     Interval,
-    /// Never by itself.
+    /// Never.
     Os,
 }
 
@@ -38,22 +39,22 @@ impl Mode {
     const ALL: [Mode; 3] = [Mode::Fsync, Mode::Interval, Mode::Os];
 }
 
-/// A log on a faulty disk, and what may be expected of it.
+/// A log on a faulty disk, and its expected content.
 struct Life {
     disk: FaultyDisk,
     log: Log,
     mode: Mode,
-    /// Every batch ever written, by base offset.
+    /// Every batch that was ever written, by base offset.
     written: BTreeMap<i64, Vec<Vec<u8>>>,
     /// The log's content, by base offset.
     content: BTreeMap<i64, Vec<u8>>,
-    /// Everything below was promised to survive.
+    /// Everything below must survive.
     promised_end: i64,
-    /// Log start: at least, and at most.
+    /// Lowest and highest possible log start offset.
     start_between: (i64, i64),
 }
 
-/// The operation that failed.
+/// The error of the failed operation.
 type Stopped = Box<dyn std::error::Error>;
 
 fn partition_dir() -> PathBuf {
@@ -94,7 +95,7 @@ fn options(disk: &FaultyDisk, mode: Mode, clean: bool) -> LogOptions {
     }
 }
 
-/// All bytes from the log start to the log end.
+/// All bytes from the log start offset to the log end offset.
 fn read_all(log: &Log) -> Vec<u8> {
     let (mut next, end) = (log.log_start_offset(), log.log_end_offset());
     let mut bytes = Vec::new();
@@ -143,7 +144,7 @@ impl Life {
         if self.mode == Mode::Fsync { self.sync() } else { Ok(()) }
     }
 
-    /// What the sync pool does; on success everything appended so far is promised.
+    /// Syncs the log. After success everything appended so far must survive.
     fn sync(&mut self) -> Result<(), Stopped> {
         self.log.flush()?;
         self.promised_end = self.log.log_end_offset();
@@ -168,7 +169,7 @@ impl Life {
     }
 
     fn truncate(&mut self, offset: i64) -> Result<(), Stopped> {
-        // Whoever truncates gives up the promise, whether it succeeds or not.
+        // A truncation ends the promise, whether it succeeds or not.
         self.promised_end = self.promised_end.min(offset);
         let recovery_point = self.log.recovery_point().min(offset);
         self.write_checkpoint(checkpoint::RECOVERY_POINT_FILE, recovery_point)?;
@@ -193,7 +194,7 @@ impl Life {
         Ok(())
     }
 
-    /// All a log does in its life, on more than a hundred disk operations.
+    /// Runs all operations, with more than a hundred disk operations.
     fn live(&mut self) -> Result<(), Stopped> {
         for size in [100, 300, 10, 700] {
             self.append(size)?;
@@ -220,7 +221,7 @@ impl Life {
         self.append(70)
     }
 
-    /// Opens what a power cut left and holds it to the promise.
+    /// Opens the disk after a power cut and checks the promises.
     fn check_after_cut(&self, what: &str) {
         for seed in SEEDS {
             let what = format!("{what}, seed {seed}");
@@ -228,7 +229,7 @@ impl Life {
             let opened = Log::open(options(&disk, self.mode, false));
             let (log, recovery) = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
             self.check_content(&log, &recovery, &what);
-            // Only bytes that were never synced may be out of order: nobody has to repair that.
+            // Only bytes that were never synced may be damaged, which needs no repair.
             assert_eq!(recovery.damage, None, "{what}: {recovery:?}");
             let end = log.log_end_offset();
             drop(log);
@@ -240,7 +241,7 @@ impl Life {
         let (start, end) = (log.log_start_offset(), log.log_end_offset());
         assert!(end >= self.promised_end, "{what}: end {end} < {} {recovery:?}", self.promised_end);
         let (at_least, at_most) = self.start_between;
-        // Names that were not synced go in any order: a later segment may be left without the first.
+        // Unsynced names may be lost in any order: a later segment may exist without the first one.
         let is_first_lost = self.mode == Mode::Os && start >= self.promised_end;
         let is_expected = (at_least..=at_most).contains(&start) || is_first_lost;
         assert!(is_expected, "{what}: start {start}");
@@ -250,7 +251,8 @@ impl Life {
             let found = found.unwrap();
             let base_offset = found.base_offset();
             let expected = *next.get_or_insert(base_offset);
-            // Only what was never synced may be missing, before what reached the disk by itself.
+            // Only records that were never synced may be missing, before others that reached the
+            // disk by chance.
             let may_lack = self.mode != Mode::Fsync && expected >= self.promised_end;
             assert!(base_offset == expected || may_lack, "{what}: a hole at {expected}");
             next = Some(found.next_offset());
@@ -263,7 +265,8 @@ impl Life {
         assert!(end == start || next == Some(end), "{what}: {start}..{end} was read to {next:?}");
     }
 
-    /// The recovered log goes on: it takes a batch, and has all of it once more after a clean stop.
+    /// Checks that the recovered log works: it accepts a batch, and has everything after a clean
+    /// stop.
     fn check_reopened(&self, disk: &FaultyDisk, end: i64, what: &str) {
         let (log, recovery) = Log::open(options(disk, self.mode, false)).unwrap();
         assert_eq!((log.log_end_offset(), recovery.damaged_at()), (end, None), "{what}: reopened");
@@ -336,15 +339,15 @@ fn no_write_is_acknowledged_after_a_failed_sync() {
             assert!(life.log.flush().is_err() && life.log.roll().is_err());
             assert_eq!(life.promised_end, promised_end);
         } else {
-            // A sync of a checkpoint file, which is none of the log's.
+            // It was a sync of a checkpoint file, which does not affect the log.
             life.append(100).unwrap();
         }
         life.check_after_cut(&format!("sync {sync}"));
     }
 }
 
-/// The kernel holds pages as clean that a failed sync did not write: read back they look durable, and no later sync
-/// writes them.
+/// The kernel treats pages as clean that a failed sync did not write. They look durable when they
+/// are read, and no later sync writes them.
 #[test]
 fn records_acknowledged_after_a_failed_sync_and_a_reopen_survive_a_power_cut() {
     for sync in 0.. {
@@ -447,7 +450,7 @@ fn producers_are_remembered_as_far_as_their_batches_are() {
         for seed in SEEDS {
             let disk = disk.after_power_cut(seed);
             let (log, _) = Log::open(options(&disk, Mode::Fsync, false)).unwrap();
-            // The client retries what it was not told of, and goes on.
+            // The client retries batches without a response, and continues.
             for sequence in (acknowledged - 1).max(0)..12 {
                 let info = log.append_as_leader(&mut producer(sequence), LEADER);
                 let info =
@@ -503,7 +506,8 @@ fn open_directory(disk: &FaultyDisk) -> (LogDirectory, Arc<Log>, Recovery) {
     common::open_directory(Arc::new(disk.clone()), config)
 }
 
-/// Appends, deletes records and lets retention remove segments; returns the log start that was acknowledged last.
+/// Appends, deletes records and removes segments by retention; returns the last acknowledged log
+/// start offset.
 fn live_and_delete(directory: &LogDirectory, log: &Log) -> (i64, Result<(), Stopped>) {
     let mut acknowledged = 0;
     let mut live = || -> Result<(), Stopped> {
@@ -534,7 +538,7 @@ fn a_deletion_that_was_acknowledged_survives_a_power_cut_and_a_kill() {
         let (acknowledged, ended) = live_and_delete(&directory, &log);
         disk.disarm();
         let found = SEEDS.map(|seed| disk.after_power_cut(seed));
-        // A kill leaves what the kernel has.
+        // After a kill the disk has everything that the kernel has.
         for disk in found.chain(ended.is_ok().then(|| disk.clone())) {
             let (_, log, recovery) = open_directory(&disk);
             let start = log.log_start_offset();

@@ -1,4 +1,4 @@
-//! Files that an interrupted compaction left: every open shows the log that they stand for, and one for reading only
+//! Files of an interrupted compaction: every open shows the same log, and an open for reading
 //! changes nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use pykafka_log::{Disk, Log, LogOptions};
 const BATCHES: i64 = 9;
 const SEGMENT: &str = "00000000000000000000";
 
-/// A log of three batches a segment, and one of six a segment with the same batches.
+/// A log of three batches per segment, and a log of six per segment with the same batches.
 fn logs() -> (Bench, Bench) {
     let benches = [3, 6].map(|batches| {
         let bench = Bench::default();
@@ -34,7 +34,7 @@ fn put(bench: &Bench, name: &str, bytes: &[u8]) {
     file.write_at(bytes, 0).unwrap();
 }
 
-/// The log of small segments, the first two of which were compacted into one that has not taken their place.
+/// The log of small segments. A compaction of its first two was interrupted.
 fn interrupted(swapped: &[&str]) -> Bench {
     let (bench, compacted) = logs();
     for suffix in swapped {
@@ -49,7 +49,7 @@ fn read_only(bench: &Bench) -> Log {
     Log::open(options).unwrap().0
 }
 
-/// What is there to see, by batches and by index entries.
+/// Everything that can be read, by batches and by index entries.
 fn seen(log: &Log) -> String {
     let segments = log.segments();
     let entries: Vec<_> =
@@ -80,7 +80,8 @@ fn a_complete_swap_replaces_the_segments_that_it_covers() {
     check(&interrupted(&[".log", ".index", ".timeindex"]), &[0, 12]);
 }
 
-/// The crash came after some of them had got their names, when what they replace was gone.
+/// The crash came after some files had their plain names, when the replaced files were already
+/// removed.
 #[test]
 fn a_swap_of_which_some_files_have_their_names_is_completed() {
     let bench = interrupted(&[".log", ".index", ".timeindex"]);

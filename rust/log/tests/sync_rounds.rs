@@ -1,8 +1,9 @@
-//! Threads that append to one log and wait for its syncs, in every order in which the disk may finish them.
+//! Threads that append to one log and wait for its syncs, in every order in which the disk may
+//! finish them.
 //!
-//! Each sync of the disk waits at a gate until a scheduler lets it go; a seed decides which of those that wait goes next.
-//! Whenever an append has returned, the power is cut: its records must be on the disk, and what the log tells as its
-//! recovery point too.
+//! Each sync of the disk waits until a scheduler releases it; a seed decides the order. After each
+//! append the power is cut: its records must be on the disk, and so must everything below the log's
+//! recovery point.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -20,7 +21,7 @@ use pykafka_log::{Checkpointed, DirectoryOptions, Disk, Log, LogConfig, LogDirec
 const THREADS: usize = 4;
 const APPENDS: usize = 3;
 
-/// Lets syncs go one at a time.
+/// Releases syncs one at a time.
 #[derive(Debug, Default)]
 struct Scheduler {
     state: Mutex<Waiting>,
@@ -30,7 +31,7 @@ struct Scheduler {
 #[derive(Debug, Default)]
 struct Waiting {
     next_ticket: u64,
-    /// Tickets of the syncs that wait, and whether each may go.
+    /// Tickets of the waiting syncs; true if a sync was released.
     syncs: BTreeMap<u64, bool>,
     threads_left: usize,
 }
@@ -54,7 +55,7 @@ impl Scheduler {
         self.changed.notify_all();
     }
 
-    /// Lets one sync after the other go until all threads have ended.
+    /// Releases one sync after the other until all threads have ended.
     fn run(&self, mut choice: u64) {
         let mut state = self.state.lock().unwrap();
         loop {
@@ -70,7 +71,7 @@ impl Scheduler {
             let ticket = *waiting[(choice >> 33) as usize % waiting.len()].0;
             state.syncs.insert(ticket, true);
             self.changed.notify_all();
-            // Others may come while it runs.
+            // Other syncs may arrive while it runs.
             drop(state);
             thread::yield_now();
             state = self.state.lock().unwrap();
@@ -78,7 +79,7 @@ impl Scheduler {
     }
 }
 
-/// A disk that forgets what was not synced, and whose syncs the scheduler orders.
+/// A disk that loses unsynced data, and whose syncs the scheduler orders.
 type ScheduledDisk = HookedDisk<FaultyDisk, Scheduler>;
 
 impl Hook for Scheduler {
@@ -90,7 +91,7 @@ impl Hook for Scheduler {
     }
 }
 
-/// A log of small segments on a disk of its own.
+/// A log of small segments on a separate disk.
 struct Place {
     disk: ScheduledDisk,
     bench: Bench,
@@ -107,7 +108,7 @@ impl Place {
         Place { disk, bench: Bench { config, ..bench } }
     }
 
-    /// Opens what a power cut leaves now of all that was not synced: nothing.
+    /// Opens the log after a power cut that loses everything that was not synced.
     fn end_after_power_cut(&self, recovery_point: i64) -> (i64, Option<i64>) {
         let disk: Arc<dyn Disk> = Arc::new(self.disk.disk().after_power_cut(0));
         let checkpointed = Checkpointed { recovery_point, ..Checkpointed::default() };
@@ -132,7 +133,7 @@ impl Place {
         (directory, log, damaged_at)
     }
 
-    /// Runs `work` on each of the threads, with the syncs in the order of a seed.
+    /// Runs `work` on each of the threads, with the syncs in the order that the seed selects.
     fn run(&self, seed: u64, work: impl Fn(usize) + Sync) {
         let scheduler = self.disk.hook();
         scheduler.state.lock().unwrap().threads_left = THREADS;
@@ -149,7 +150,7 @@ impl Place {
     }
 }
 
-/// Counts a thread out, be it by a panic.
+/// Removes a thread from the count when it returns or panics.
 struct Ended<'a>(&'a Scheduler);
 
 impl Drop for Ended<'_> {
@@ -200,7 +201,8 @@ fn overlapping_flushes_tell_no_recovery_point_that_a_power_cut_disproves() {
     }
 }
 
-/// A round that was in flight raised what the truncation had lowered, and a checkpoint told it.
+/// A running round raised the recovery point that the truncation had lowered, and a checkpoint
+/// stored it.
 #[test]
 fn a_recovery_point_that_a_truncation_gave_up_is_not_raised_before_it_ends() {
     for seed in 0..20 {

@@ -1,4 +1,4 @@
-//! The threads that wait for disks, as a stop sees them.
+//! Waiting for the sync threads, as a stop does.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;

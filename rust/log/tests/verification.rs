@@ -1,4 +1,4 @@
-//! Transactions begin only under a guard that no marker has taken away (KIP-890).
+//! Transactions start only with a guard that no marker has removed (KIP-890).
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod common;
@@ -155,7 +155,7 @@ fn a_marker_leaves_the_guard_of_the_transaction_that_follows() {
     let guard = log.begin_verification(&next);
     mark(&log, NINE, 1, 0, 2).unwrap();
     append(&log, &next, TransactionRule::Verified(guard)).unwrap();
-    // It has begun: its own marker has the epoch behind its own.
+    // The transaction has started: its own marker has the next epoch.
     mark(&log, NINE, 2, 0, 2).unwrap();
     assert!(is_stale(&append(&log, &next, TransactionRule::Verified(guard))));
 }
@@ -165,7 +165,7 @@ fn a_marker_of_a_later_epoch_takes_the_guard_away() {
     let log = log();
     let batch = FirstBatch { supports_epoch_bump: true, ..first(NINE, 1, 0) };
     let guard = log.begin_verification(&batch);
-    // The coordinator ended the transaction because its time was up.
+    // The coordinator ended the transaction because of its timeout.
     mark(&log, NINE, 2, 0, 2).unwrap();
     assert_ne!(log.begin_verification(&batch), guard);
 }
@@ -281,18 +281,18 @@ fn a_marker_of_an_older_coordinator_is_fenced() {
     mark(&log, NINE, 0, 5, 1).unwrap();
 }
 
-/// What a client, its coordinator and the network can do with one transaction after the other.
+/// An event in a sequence of transactions, caused by a client, its coordinator or the network.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A produce request comes that begins the transaction of this number.
+    /// A produce request arrives that starts the transaction of this producer.
     Ask(usize),
-    /// The coordinator allows the oldest question, if its transaction is open there.
+    /// The coordinator accepts the oldest request if its transaction is open there.
     Verify,
-    /// The oldest allowed batch is appended.
+    /// The oldest accepted batch is appended.
     Append,
-    /// The transaction ends: its marker is on its way.
+    /// The transaction ends, and its marker is sent.
     End,
-    /// The oldest marker is written; once more, if it is a retry.
+    /// The oldest marker is written, or twice for a retry.
     Mark(bool),
 }
 
@@ -307,22 +307,22 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// A batch on its way, with the transaction that the client takes it for.
+/// A batch that is in transit, and its guard.
 #[derive(Debug, Clone, Copy)]
 struct Late {
     batch: FirstBatch,
     guard: Option<VerificationGuard>,
 }
 
-/// A coordinator that is right about what is open, clients whose requests are late, and a log.
+/// A coordinator with the correct state, clients whose requests arrive late, and a log.
 struct World {
     log: Log,
     version: i16,
     epochs: [i16; 2],
     sequences: HashMap<(usize, i16), i32>,
-    /// Whether the coordinator has this partition in the producer's transaction.
+    /// True if the coordinator has added this partition to the producer's transaction.
     has_partition: [bool; 2],
-    /// Whether the marker of the last transaction is still on its way.
+    /// True if the marker of the last transaction has not arrived yet.
     ending: [bool; 2],
     asked: Vec<(usize, Late)>,
     allowed: Vec<(usize, Late)>,
@@ -353,7 +353,7 @@ impl World {
             Step::Ask(number) => self.ask(number),
             Step::Verify if !self.asked.is_empty() => {
                 let (number, late) = self.asked.remove(0);
-                // One whose epoch was raised since is fenced.
+                // A request with an older epoch is fenced.
                 let is_current = late.batch.producer_epoch.get() == self.epochs[number];
                 if is_current && !self.ending[number] {
                     self.has_partition[number] = true;
@@ -362,7 +362,7 @@ impl World {
             }
             Step::Append if !self.allowed.is_empty() => {
                 let (_, late) = self.allowed.remove(0);
-                // Refused or not: the log must be right.
+                // The append may fail; the log must be correct in any case.
                 let _ = append(&self.log, &late.batch, TransactionRule::Verified(late.guard));
             }
             Step::End => (0..2).for_each(|number| self.end(number)),
@@ -399,7 +399,7 @@ impl World {
         self.markers.push((number, self.epochs[number]));
     }
 
-    /// Every transaction that is open in the log has a marker to come.
+    /// Checks that every open transaction in the log will get a marker.
     fn check(&self) {
         for entry in self.log.active_producers() {
             let number = entry.producer_id.get() as usize;

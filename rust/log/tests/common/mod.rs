@@ -1,4 +1,4 @@
-//! Logs on a memory disk under a clock that stands, for tests.
+//! Helpers for tests: logs on a memory disk, with a clock that only the test advances.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
 
@@ -16,7 +16,7 @@ use pykafka_record::{Batch, BatchBuilder, BatchOptions, LeaderEpoch, batches};
 
 pub const NOW_MS: i64 = 1_700_000_000_000;
 
-/// Everything a log is opened with, again and again.
+/// The arguments with which a test opens a log, any number of times.
 pub struct Bench {
     pub disk: Arc<dyn Disk>,
     pub clock: Arc<ManualClock>,
@@ -69,7 +69,7 @@ impl Bench {
         names.map(|name| (name.clone(), self.disk.read(&self.dir.join(name)).unwrap())).collect()
     }
 
-    /// A disk with the files of the log's directory as they are now: all that a kill leaves.
+    /// A disk with a copy of the log's current files, as after a kill.
     pub fn copied_disk(&self) -> Arc<dyn Disk> {
         let disk = MemoryDisk::default();
         disk.create_dir_all(&self.dir).unwrap();

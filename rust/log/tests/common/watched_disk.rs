@@ -1,4 +1,5 @@
-//! A memory disk that counts what is read and lets something happen right before a file is opened.
+//! A memory disk that counts the bytes that are read, and can call a function right before a file
+//! is opened.
 
 use std::fmt;
 use std::io;
@@ -24,12 +25,12 @@ impl Watch {
         self.bytes_read.load(Ordering::SeqCst)
     }
 
-    /// Calls `act` once, right before `path` is opened the next time.
+    /// Calls `act` once, right before the next open of `path`.
     pub fn before_open(&self, path: PathBuf, act: impl FnOnce() + Send + 'static) {
         *self.before_open.lock().unwrap() = Some((path, Box::new(act)));
     }
 
-    /// Whether nothing waits for a file to be opened.
+    /// True if no call of `act` is pending.
     pub fn has_acted(&self) -> bool {
         self.before_open.lock().unwrap().is_none()
     }

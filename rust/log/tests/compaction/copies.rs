@@ -1,4 +1,4 @@
-//! Replicas of a compacted log that are copied, wiped and killed lose no record.
+//! Replicas of a compacted log that are copied, wiped and killed do not lose records.
 //!
 //! `PYKAFKA_COPIES` sets the number of histories (`make copies`: 20,000).
 
@@ -13,7 +13,7 @@ const REPLICAS: usize = 3;
 const KEYS: u8 = 6;
 const HISTORIES: u32 = 256;
 
-/// One thing that happens; replicas are numbers from 0 on.
+/// One event; replicas are numbered from 0.
 #[derive(Debug, Clone)]
 enum Step {
     Append {
@@ -25,11 +25,12 @@ enum Step {
     Compact {
         replica: usize,
     },
-    /// `DeleteRecords` up to a part of the leader's log, as `cleanup.policy=compact,delete` allows.
+    /// `DeleteRecords` up to a part of the leader's log, which `cleanup.policy=compact,delete`
+    /// allows.
     Delete {
         percent: i64,
     },
-    /// Segments below the log start offset are removed.
+    /// Removes segments below the log start offset.
     Retain {
         replica: usize,
     },
@@ -38,7 +39,7 @@ enum Step {
         replica: usize,
         bytes: usize,
     },
-    /// A replica fetches all of the leader's log, and leads.
+    /// A replica fetches all of the leader's log and becomes the leader.
     Lead {
         replica: usize,
     },
@@ -53,7 +54,7 @@ enum Step {
     Stop {
         replica: usize,
     },
-    /// The process dies; its files and the last checkpoints stay.
+    /// The process ends without a stop; its files and the last checkpoints remain.
     Kill {
         replica: usize,
     },
@@ -136,7 +137,7 @@ impl Replica {
         assert_eq!(recovery.warnings, Vec::<String>::new());
         self.log = log;
         assert_eq!(self.log.log_end_offset(), before.log_end_offset);
-        // `DeleteRecords` is acknowledged only once it is checkpointed; `Delete` here does so.
+        // `DeleteRecords` is only acknowledged after a checkpoint, and so is `Delete`.
         assert_eq!(self.log.log_start_offset(), before.log_start_offset);
     }
 
@@ -217,7 +218,7 @@ impl World {
         self.replicas[self.leader].log.append_as_leader(&mut bytes, options).unwrap();
     }
 
-    /// Appends a response of the leader, and takes its log start offset, as a follower does.
+    /// Appends a response of the leader and applies its log start offset, as a follower does.
     fn fetch(&mut self, replica: usize, bytes: usize) {
         if replica == self.leader {
             return;
@@ -253,8 +254,9 @@ impl World {
         self.replicas[self.leader].log.log_start_offset()
     }
 
-    /// Each replica has the last value of each key if it has fetched that far, and nothing that was
-    /// not written. A value before the last one may be gone from the leader before it is fetched.
+    /// Checks that each replica has the last value of each key up to its log end offset, and no
+    /// record that was not written. Earlier values may be removed from the leader before they are
+    /// fetched.
     fn check(&self) {
         for replica in &self.replicas {
             let (start, end) = (replica.log.log_start_offset(), replica.log.log_end_offset());

@@ -1,4 +1,5 @@
-//! Compaction against a map of keys: whatever happens to a log, its last committed values are the map's.
+//! Compares compaction with a map of keys: after any operations, the log's last committed values
+//! equal the map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +14,28 @@ use pykafka_record::{
 const RETENTION_MS: i64 = 40;
 const KEYS: u8 = 6;
 
-/// One thing that happens to a log.
+/// One operation on a log.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Keys, and which of them are deleted; by an idempotent producer, if any.
+    /// Appends records with these keys, some of them tombstones, from an idempotent producer if one
+    /// is given.
     Append {
         keys: Vec<(u8, bool)>,
         codec: usize,
         producer: Option<i64>,
     },
-    /// A batch of the transaction of a producer.
+    /// Appends a batch in a producer's transaction.
     Transact {
         producer: i64,
         keys: Vec<(u8, bool)>,
     },
-    /// Ends it, if it is open.
+    /// Ends the producer's transaction if it is open.
     End {
         producer: i64,
         commits: bool,
     },
     Roll,
-    /// Gives up what lies behind the high watermark, or a part of it.
+    /// Truncates a part of the log above the high watermark.
     Truncate {
         percent: i64,
     },
@@ -41,12 +43,12 @@ enum Step {
         key_bytes_max: usize,
         waits_ms: i64,
     },
-    /// Cleans from the beginning, as where the checkpoint was lost.
+    /// Compacts from the beginning, as after the loss of the checkpoint.
     CompactAll,
     Reopen {
         clean: bool,
     },
-    /// Opens what the process would leave if it was killed.
+    /// Opens the files that a kill of the process would leave.
     Kill,
     Release,
 }
@@ -73,7 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A record as it was appended; `producer` of one in a transaction.
+/// An appended record; `producer` is set in a transaction.
 #[derive(Debug, Clone)]
 struct Written {
     offset: i64,
@@ -82,10 +84,10 @@ struct Written {
     producer: Option<i64>,
 }
 
-/// Where a transaction ended, and whether it was committed; `None` while it is open.
+/// Offset of a transaction's marker, and true if it was committed; `None` while it is open.
 type Marker = Option<(i64, bool)>;
 
-/// What is to be found.
+/// The expected content.
 #[derive(Debug, Default, Clone)]
 struct Model {
     records: Vec<Written>,
@@ -143,7 +145,7 @@ struct Run {
     model: Model,
     now_ms: i64,
     clean_offset: i64,
-    /// The one of the last compaction: nothing below it is truncated.
+    /// The high watermark of the last compaction: the log is not truncated below it.
     high_watermark: i64,
 }
 
@@ -251,7 +253,7 @@ impl Run {
         let offset = from + (self.model.end - from) * percent / 100;
         self.log.truncate_to(offset).unwrap();
         self.model.truncate(self.log.log_end_offset());
-        // What its producers sent last may be gone.
+        // The last batches of its producers may be truncated.
         let known = self.log.active_producers();
         let next = known.iter().map(|entry| (entry.producer_id.get(), entry.last_sequence() + 1));
         self.model.sequences = next.collect();
@@ -291,7 +293,7 @@ impl Run {
         self.check_idempotent(report.clean_offset, &after);
     }
 
-    /// A second time nothing goes, unless something was waiting for its horizon.
+    /// Checks that a second compaction removes nothing, unless a horizon has passed.
     fn check_idempotent(&self, clean_offset: i64, after: &[Found]) {
         let options = CompactionOptions {
             clean_offset,
@@ -302,7 +304,8 @@ impl Run {
         assert_eq!(contents(&self.log), after);
     }
 
-    /// The log holds the last values, at the offsets where they were written and in that order.
+    /// Checks that the log has the last values, at the offsets and in the order in which they were
+    /// written.
     fn check(&self) {
         let found = contents(&self.log);
         assert!(found.windows(2).all(|pair| pair[0].offset < pair[1].offset));
@@ -326,7 +329,7 @@ impl Run {
         assert!(self.model.sequences.keys().all(|id| known.contains(id)));
     }
 
-    /// What a consumer that reads committed records has in the end.
+    /// The final values of a consumer with `read_committed`.
     fn readable(&self) -> BTreeMap<u8, (i64, String)> {
         let stable = self.log.last_stable_offset(self.log.log_end_offset());
         let (mut next, mut last) = (0, BTreeMap::new());
@@ -359,7 +362,7 @@ struct Found {
     offset: i64,
     key: u8,
     value: Option<String>,
-    /// Of a transactional record.
+    /// Set for a transactional record.
     producer: Option<i64>,
 }
 
@@ -409,8 +412,8 @@ fn check(steps: &[Step]) {
     }
 }
 
-/// Recovery rebuilds the index of the marker's segment without the transaction: its records are
-/// gone.
+/// Recovery rebuilds the index of the marker's segment without the transaction, because its records
+/// were removed.
 #[test]
 fn kills_after_compaction_of_an_aborted_transaction_cause_no_warning() {
     let append = |key| Step::Append { keys: vec![(key, false)], codec: 0, producer: None };

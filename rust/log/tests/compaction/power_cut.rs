@@ -1,5 +1,5 @@
-//! The power goes at every disk operation of compactions, and the process is killed there: no last value is lost, none that
-//! was replaced or deleted comes back, and the log goes on.
+//! Cuts the power, and kills the process, at every disk operation of compactions. No last value is
+//! lost, no replaced or deleted value reappears, and the log can be used afterwards.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn end(log: &Log, id: i64, committed: bool) {
     log.append_end_marker(id, epoch, marker, LeaderEpoch::ZERO).unwrap();
 }
 
-/// Several segments of replaced and deleted keys, of aborted and of committed transactions.
+/// Several segments with replaced and deleted keys, and with aborted and committed transactions.
 fn fill(log: &Log) {
     for round in 0..4 {
         append(log, &[(1, Some("one")), (2, Some("two")), (3, Some("three"))], None);
@@ -86,7 +86,7 @@ fn fill(log: &Log) {
     log.flush().unwrap();
 }
 
-/// The last committed values, as a consumer has them.
+/// The last committed values that a consumer reads.
 fn readable(log: &Log) -> BTreeMap<u8, String> {
     let (mut next, end) = (log.log_start_offset(), log.log_end_offset());
     let mut last = BTreeMap::new();
@@ -121,7 +121,8 @@ fn readable(log: &Log) -> BTreeMap<u8, String> {
     last
 }
 
-/// Three compactions: the first, one that only sets horizons, and one behind the horizons. The operation that failed.
+/// Runs three compactions: the first one, one that only sets horizons, and one after the horizons.
+/// Returns the error of the operation that failed.
 fn compact(directory: &LogDirectory, log: &Log) -> Result<(), pykafka_log::StorageError> {
     for round in 0..3 {
         let options = CompactionOptions {
@@ -143,7 +144,8 @@ fn check(disk: &FaultyDisk, config: &LogConfig, expected: &BTreeMap<u8, String>,
     assert_eq!(&readable(&log), expected, "{what}, compacted");
     append(&log, &[(200, Some("more"))], None);
     directory.close(true).unwrap();
-    // Also where the topic is not compacted any more: its gaps are none that recovery reports.
+    // Also for a topic that is no longer compacted: recovery must not report the gaps of earlier
+    // compactions.
     let mut plain = config.clone();
     plain.cleanup_policy.compact = false;
     let (_, log, recovery) = open(disk, &plain);
@@ -180,7 +182,8 @@ fn a_power_cut_at_any_operation_keeps_every_last_value() {
     }
 }
 
-/// A failed operation leaves the log readable, and either as healthy as before or refusing writes until it is opened again.
+/// After a failed operation the log can be read, and either works normally or refuses writes until
+/// it is opened again.
 #[test]
 fn a_failed_operation_keeps_every_last_value_with_and_without_a_kill() {
     let config = config(true);
@@ -201,7 +204,7 @@ fn a_failed_operation_keeps_every_last_value_with_and_without_a_kill() {
                 compact(&directory, &log).unwrap();
                 assert_eq!(readable(&log), expected, "{what}, repeated");
             }
-            // A kill: the kernel has what was written.
+            // As after a kill: the kernel has all written bytes.
             check(&disk, &config, &expected, &what);
             if !was_hit {
                 break;

@@ -1,4 +1,4 @@
-//! What a compaction leaves of a log, and that everything which is derived from batches stays right.
+//! Which records compaction keeps, and that everything derived from batches stays correct.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn stored_upto_end(log: &Log) -> (Vec<u8>, i64) {
             return (bytes, next);
         }
         let data = log.read(next, 1 << 20, end, true).unwrap();
-        // Between the two all up to that end may have gone for the sake of what is behind it.
+        // In between, all records up to that end may have been removed in favour of later ones.
         let has_moved = log.log_end_offset() > end;
         assert!(data.next_offset > next || has_moved, "nothing to read at {next} of {end}");
         bytes.extend_from_slice(&data.bytes);
@@ -93,7 +93,7 @@ fn stored_upto_end(log: &Log) -> (Vec<u8>, i64) {
     }
 }
 
-/// Offset, key and value of each record that is left, markers left out.
+/// Offset, key and value of each remaining record, without markers.
 fn records(log: &Log) -> Vec<(i64, String, Option<String>)> {
     records_in(&stored(log))
 }
@@ -190,7 +190,7 @@ fn tombstones_stay_until_their_horizon() {
     assert_eq!(offsets(&log), [1, 2, 3, 4]);
     let horizons = headers(&log, |batch| batch.delete_horizon_ms());
     assert_eq!(horizons, [None, Some(NOW_MS + RETENTION_MS), None]);
-    // It counts from the first time.
+    // The horizon is set at the first compaction only.
     compact_from(&log, clean_offset, NOW_MS + RETENTION_MS - 1);
     assert_eq!(offsets(&log), [1, 2, 3, 4]);
     assert_eq!(headers(&log, |batch| batch.delete_horizon_ms()), horizons);
@@ -233,7 +233,7 @@ fn aborted_records_go_and_do_not_count_as_last() {
         let markers = found.into_iter().filter(|(is_control, ..)| *is_control);
         markers.map(|(_, offset, horizon)| (offset, horizon)).collect::<Vec<_>>()
     };
-    // Their data was there until now.
+    // The transactions had data in the log until now.
     assert_eq!(markers(&log), [(4, None), (5, None), (8, None), (9, None)]);
     assert_eq!(log.segment_entries(0).unwrap().unwrap().aborted.len(), 1);
     compact_from(&log, clean_offset, NOW_MS);
@@ -263,7 +263,7 @@ fn nothing_at_or_above_an_open_transaction_is_touched() {
     log.roll().unwrap();
     let report = compact(&log);
     assert_eq!((report.clean_offset, offsets(&log)), (2, vec![1, 2, 3, 4, 5]));
-    // Nor above the high watermark.
+    // Records above the high watermark are not changed either.
     end(&log, 1, true);
     let options = CompactionOptions { high_watermark: 4, ..at_end(&log) };
     assert_eq!(log.compact(&options, NOW_MS).unwrap().clean_offset, 2);
@@ -473,7 +473,8 @@ fn a_pace_is_kept() {
     append(&log, &[("a", Some("1"))]);
     log.roll().unwrap();
     let (clock, calls) = (bench.clock.clone(), AtomicU64::new(0));
-    // More often than there are batches: it is asked while the compaction waits.
+    // The hook is called more often than there are batches, because the compaction also calls it
+    // while it waits.
     let hook = move || {
         if calls.fetch_add(1, Ordering::SeqCst) == 10 {
             clock.advance_ms(3_600_000);

@@ -1,4 +1,4 @@
-//! Damage of old formats, and formats that are not known: nothing is cut that may be data.
+//! Damage to old formats, and unknown formats: bytes that may be data are never cut.
 
 use proptest::prelude::*;
 use pykafka_log::{Damage, Log, LogOptions, OnDamage};
@@ -114,7 +114,7 @@ fn garbage_with_a_strange_number_is_torn_all_the_same() {
     }
 }
 
-/// No checksum covers offsets: a batch with a valid checksum is damage, whatever its offset.
+/// No checksum covers offsets, so a batch with a valid checksum is damage, whatever its offset.
 #[test]
 fn a_whole_batch_with_wrong_offsets_at_the_end_is_damage() {
     for magic in [0, 1, 2] {
@@ -146,8 +146,8 @@ fn a_whole_batch_with_wrong_offsets_at_the_end_is_damage() {
     }
 }
 
-/// The layout with one byte of a batch changed, after its offset, which no checksum covers; whether
-/// that is the last batch of the log; and the batch's first offset.
+/// Changes one byte of a batch after its offset, which no checksum covers. Returns the layout, true
+/// for the last batch of the log, and the batch's first offset.
 fn damaged(layout: &Layout, batch: usize, at: usize, bit: u8) -> (Layout, bool, i64) {
     let mut layout = layout.clone();
     let sizes = |written: &Written| {
@@ -169,7 +169,7 @@ fn damaged(layout: &Layout, batch: usize, at: usize, bit: u8) -> (Layout, bool, 
     let written = &mut layout[segment][append];
     let before: Vec<_> = batches(&written.bytes[..start]).flatten().collect();
     let first = before.last().map_or(written.offsets().start, |last| last.next_offset());
-    // In format 2 the leader epoch in front of the magic is not covered either.
+    // In format 2 the checksum does not cover the leader epoch before the magic either.
     let covered = if written.bytes[start + 16] == 2 { 16 } else { 8 };
     written.bytes[start + covered + at % (size - covered)] ^= 1 << bit;
     (layout, index + 1 == places.len(), first)

@@ -1,5 +1,5 @@
-//! Logs with messages of format 0 and 1, alone and before batches of format 2: read, recovered,
-//! copied, truncated, compacted, and damaged.
+//! Logs with messages of format 0 and 1, alone and before batches of format 2: they are read,
+//! recovered, copied, truncated, compacted, and damaged.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]
@@ -24,7 +24,7 @@ use pykafka_record::{
 const CODECS: [Compression; 4] =
     [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4];
 
-/// The bytes of one append, and the records that a consumer gets of them.
+/// The bytes of one append, and the records that a consumer receives.
 #[derive(Debug, Clone)]
 struct Written {
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ struct Written {
 }
 
 impl Written {
-    /// Offsets of each batch, whose last one (inclusive) is in its header.
+    /// Range of the offsets from the first record to the last one.
     fn offsets(&self) -> Range<i64> {
         self.rows[0].offset..self.rows[self.rows.len() - 1].offset + 1
     }
@@ -82,7 +82,7 @@ prop_compose! {
     }
 }
 
-/// Logs that begin at offset 0, of format 0, then 1, then 2, as a cluster has them after upgrades.
+/// Logs from offset 0 with batches of format 0, then 1, then 2, as in a cluster after upgrades.
 fn layouts() -> impl Strategy<Value = Layout> {
     let stamp = prop::option::weighted(0.3, 0_i64..100_000);
     let codec = prop::sample::select(CODECS.to_vec());
@@ -141,7 +141,7 @@ fn log_bytes(bench: &Bench) -> Vec<u8> {
     logs.into_iter().flat_map(|(_, bytes)| bytes).collect()
 }
 
-/// The records that a consumer gets from `offset` on, `bytes_max` bytes at a time.
+/// The records that a consumer receives from `offset` on, in reads of `bytes_max` bytes.
 fn read_rows(log: &Log, offset: i64, upto: i64, bytes_max: usize) -> Vec<Row> {
     let (mut found, mut at, mut scratch) = (Vec::new(), offset, Vec::new());
     while at < upto {

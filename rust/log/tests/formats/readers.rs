@@ -1,4 +1,4 @@
-//! Readers: every record once, from every offset, by time, and after each way to open the log.
+//! Readers get every record once, from every offset, by time, and after each way to open the log.
 
 use proptest::prelude::*;
 use pykafka_log::{Log, LogOptions, OnDamage};

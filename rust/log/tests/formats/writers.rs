@@ -12,7 +12,7 @@ use crate::common::{Bench, NOW_MS, append};
 use crate::message_sets::{Row, Style};
 use crate::{Layout, bench_with, layouts, log_bytes, put_segment, read_rows, rows_of, written};
 
-/// Each batch as the log counts it: a plain message, a message set, or a batch of format 2.
+/// The end offset of each batch: a plain message, a message set, or a batch of format 2.
 fn ends_of_batches(layout: &Layout) -> Vec<i64> {
     let batches = |bytes: &[u8]| {
         pykafka_record::batches(bytes).map(|batch| batch.unwrap().next_offset()).collect::<Vec<_>>()
@@ -20,8 +20,8 @@ fn ends_of_batches(layout: &Layout) -> Vec<i64> {
     layout.iter().flatten().flat_map(|written| batches(&written.bytes)).collect()
 }
 
-/// Files of format 0, a second older one after the other; the last one was written at `NOW_MS`. All
-/// have two records of one key.
+/// Files of format 0, each written a second before the next one, and the last one at `NOW_MS`. Each
+/// has two records with the same key.
 fn aged_segments(dir: &Path) -> Bench {
     let bench = Bench { disk: Arc::new(RealDisk), dir: dir.join("topic-0"), ..Bench::default() };
     bench.disk.create_dir_all(&bench.dir).unwrap();
