@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_batches_inflate_at_once_than_have_room() {
+    fn concurrent_decompression_is_limited_by_memory() {
         let pool = BufferPool::new(0, 4 * SMALL_BYTES_MAX);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let validate = || {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_batches_wait_for_nobody() {
+    fn plain_batches_are_validated_without_waiting() {
         let pool = Arc::new(BufferPool::new(0, 0));
         let (log, _) = Log::open(LogOptions {
             dir: "/data/topic-0".into(),

@@ -543,7 +543,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back_and_other_names_do_not() {
+    fn file_names_round_trip_and_other_names_are_rejected() {
         for kind in FileKind::SEGMENT {
             assert_eq!(parse_file_name(&file_name(119, kind)), Some((119, kind)));
         }

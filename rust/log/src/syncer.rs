@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_pool_ends_its_threads_and_does_what_comes_yet() {
+    fn closed_pool_ends_its_threads_and_runs_later_tasks() {
         let syncer = Syncer::new(3);
         let (release, gate) = channel::<()>();
         let finished = Arc::new(AtomicUsize::new(0));

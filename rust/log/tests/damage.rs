@@ -264,7 +264,7 @@ fn synced_records_that_are_missing_make_the_log_read_only_at_each_open() {
 
 /// docs/design/0020-damaged-replicas.md.
 #[test]
-fn a_follower_gives_up_a_log_from_the_damage_on_and_the_next_open_finds_it_whole() {
+fn follower_cuts_a_log_at_the_damage_and_the_next_open_finds_it_whole() {
     each_loss(|what, home, end| {
         let (directory, damaged, recovery) = home.open();
         assert!(recovery.damage.is_some(), "{what}");
@@ -282,7 +282,7 @@ fn a_follower_gives_up_a_log_from_the_damage_on_and_the_next_open_finds_it_whole
 
 /// docs/design/0020-damaged-replicas.md.
 #[test]
-fn a_power_cut_while_damage_is_given_up_leaves_damage_or_what_is_left() {
+fn power_cut_while_damage_is_cut_leaves_the_damage_or_the_cut_log() {
     for (what, hurt, end) in LOSSES {
         for operation in 0.. {
             let disk = FaultyDisk::default();
@@ -314,7 +314,7 @@ fn a_power_cut_while_damage_is_given_up_leaves_damage_or_what_is_left() {
 
 /// docs/design/0020-damaged-replicas.md.
 #[test]
-fn a_log_that_is_looked_at_again_is_the_same_or_damaged() {
+fn second_look_finds_the_same_log_or_damage() {
     let home = Home::new(1);
     home.filled(false);
     let (directory, log, _) = home.open();
@@ -330,7 +330,7 @@ fn a_log_that_is_looked_at_again_is_the_same_or_damaged() {
 }
 
 #[test]
-fn a_compacted_log_may_have_gaps_and_misses_a_segment_all_the_same() {
+fn compacted_log_may_have_gaps_but_a_missing_segment_is_damage() {
     let compacted = || {
         let mut home = Home::new(1);
         home.config.cleanup_policy = CleanupPolicy { delete: false, compact: true };
@@ -397,7 +397,7 @@ fn damage_above_the_recovery_point_is_cut_and_reported_unless_each_append_was_sy
 
 /// No CRC covers base offsets: repair cut one batch after the one with the wrong base offset.
 #[test]
-fn a_base_offset_that_contradicts_its_neighbours_ends_the_log_before_its_batch() {
+fn log_ends_before_a_batch_whose_base_offset_contradicts_its_neighbours() {
     for batch in 0..4 {
         let dir = tempfile::tempdir().unwrap();
         let home = on_real_disk(dir.path());
@@ -480,7 +480,7 @@ fn unreadable_recovery_points_let_nothing_be_cut() {
 /// A truncation that a crash interrupts is not a loss: the checkpoints are lowered before records
 /// are removed.
 #[test]
-fn a_truncation_gives_the_recovery_point_up_before_any_record() {
+fn truncation_lowers_the_recovery_point_before_it_removes_records() {
     let home = Home::new(1);
     home.filled(false);
     let (directory, log, _) = home.open();
@@ -495,7 +495,7 @@ fn a_truncation_gives_the_recovery_point_up_before_any_record() {
 
 /// Like a follower whose log ends below its leader's log start offset (contract/replication.md#22).
 #[test]
-fn a_log_that_begins_again_behind_its_end_is_no_damage_and_keeps_its_start() {
+fn log_restarted_above_its_end_is_not_damaged_and_keeps_its_start() {
     let home = Home::new(1);
     home.filled(false);
     let (directory, log, _) = home.open();
@@ -517,7 +517,7 @@ fn a_log_that_begins_again_behind_its_end_is_no_damage_and_keeps_its_start() {
 
 /// Nothing is appended after the new start, and the stop is clean.
 #[test]
-fn a_log_that_has_just_begun_again_is_no_damage_after_a_clean_stop() {
+fn empty_restarted_log_is_not_damaged_after_a_clean_stop() {
     for topic in ["t", "__cluster_metadata"] {
         let home = Home { topic, ..Home::new(1) };
         home.filled(false);
@@ -537,7 +537,7 @@ fn a_log_that_has_just_begun_again_is_no_damage_after_a_clean_stop() {
 
 /// A kill at any operation on files.
 #[test]
-fn a_log_that_was_to_begin_again_is_no_damage_wherever_that_ended() {
+fn interrupted_restart_of_a_log_is_not_damage() {
     for operation in 0.. {
         let disk = FaultyDisk::default();
         let home = Home { disk: Arc::new(disk.clone()), ..Home::new(1) };
@@ -573,7 +573,7 @@ fn a_log_that_was_to_begin_again_is_no_damage_wherever_that_ended() {
 }
 
 #[test]
-fn what_checkpoints_tell_of_a_deleted_log_is_not_held_against_a_new_one() {
+fn checkpoints_of_a_deleted_log_do_not_make_a_new_one_damaged() {
     let home = Home::new(1);
     home.filled(false);
     let (directory, log, _) = home.open();
@@ -591,7 +591,7 @@ fn what_checkpoints_tell_of_a_deleted_log_is_not_held_against_a_new_one() {
 }
 
 #[test]
-fn repair_names_what_the_broker_names_and_lets_the_log_go_on() {
+fn repair_reports_the_damage_of_the_broker_and_makes_the_log_writable() {
     for (what, hurt, end) in LOSSES {
         let dir = tempfile::tempdir().unwrap();
         let home = on_real_disk(dir.path());
@@ -624,7 +624,7 @@ fn repair(dir: &Path) -> Repair {
 }
 
 #[test]
-fn repair_keeps_what_is_behind_a_gap_if_it_is_told_so() {
+fn repair_can_keep_the_records_after_a_gap() {
     let dir = tempfile::tempdir().unwrap();
     let home = on_real_disk(dir.path());
     home.filled(true);
@@ -702,7 +702,7 @@ const HURTS: [(&str, Hurt); 28] = [
 const ALL_FILES: [&str; 4] = ["log", "index", "timeindex", "snapshot"];
 
 #[test]
-fn what_repair_agreed_to_is_whole_at_the_next_look_and_takes_records() {
+fn repaired_log_is_whole_at_the_next_look_and_accepts_appends() {
     for (what, hurt) in HURTS {
         for (clean, start, keeps) in [(true, 0, true), (false, 13, true), (false, 0, false)] {
             let what = format!("{what}; clean: {clean}, start: {start}, keeps: {keeps}");
@@ -727,7 +727,7 @@ fn what_repair_agreed_to_is_whole_at_the_next_look_and_takes_records() {
 }
 
 #[test]
-fn repair_keeps_every_record_behind_a_gap_whatever_tells_of_those_in_it() {
+fn repair_keeps_every_record_after_a_gap_whatever_the_evidence_of_lost_ones() {
     let gaps: [(&str, Hurt, i64, i64); 5] = [
         ("no file", |home| home.remove(&ALL_FILES, 2), 24, 36),
         ("indexes without a .log", |home| home.remove(&["log"], 2), 24, 36),
@@ -758,7 +758,7 @@ fn repair_keeps_every_record_behind_a_gap_whatever_tells_of_those_in_it() {
 
 /// The broker's messages name the partition's directory, so repair must accept it.
 #[test]
-fn repair_takes_a_partition_by_name_that_is_empty_or_missing() {
+fn repair_accepts_an_empty_or_missing_partition_by_name() {
     for is_missing in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let home = on_real_disk(dir.path());
@@ -785,7 +785,7 @@ fn repair_takes_a_partition_by_name_that_is_empty_or_missing() {
 
 /// It contains its checkpoints, like a data directory.
 #[test]
-fn a_librarys_log_without_segments_is_no_data_directory() {
+fn library_log_without_segments_is_not_a_data_directory() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["events-3", "events"] {
         let path = dir.path().join(name);
@@ -804,7 +804,7 @@ fn a_librarys_log_without_segments_is_no_data_directory() {
 
 /// The checkpoints contained the deleted topic while its directory waited for removal.
 #[test]
-fn a_topic_that_was_deleted_and_made_again_is_whole_for_repair_and_readers() {
+fn recreated_topic_is_whole_for_repair_and_readers() {
     let dir = tempfile::tempdir().unwrap();
     let home = on_real_disk(dir.path());
     home.filled(false);
@@ -827,7 +827,7 @@ fn a_topic_that_was_deleted_and_made_again_is_whole_for_repair_and_readers() {
 /// Batches are stored as values, for example by a mirror. A torn one was treated as damage because
 /// it contained a valid batch.
 #[test]
-fn a_batch_inside_of_a_torn_records_value_is_no_damage() {
+fn batch_inside_the_value_of_a_torn_record_is_not_damage() {
     let home = Home::new(1);
     home.filled(false);
     let (_, log, _) = home.open();
@@ -852,7 +852,7 @@ fn a_batch_inside_of_a_torn_records_value_is_no_damage() {
 
 /// The header was read to rebuild the producer state, and the log could not be opened at all.
 #[test]
-fn a_bad_header_in_a_segment_that_was_believed_is_damage_and_no_refusal() {
+fn bad_header_in_a_trusted_segment_is_damage_and_not_an_open_error() {
     let home = Home::new(1);
     home.filled(true);
     for entry in home.disk.list(&home.partition()).unwrap() {
@@ -946,7 +946,7 @@ fn a_negative_offset_truncates_nothing() {
 }
 
 #[test]
-fn a_read_of_any_size_is_answered() {
+fn read_of_any_size_succeeds() {
     let home = Home::new(1);
     home.filled(false);
     let (_, log, _) = home.open();
@@ -988,7 +988,7 @@ fn a_library_log_opens_again_whatever_its_directory_is_called() {
 
 /// Repair and the next start must agree about deleted partitions.
 #[test]
-fn repair_lists_no_deleted_partition_and_misses_one_beside_a_topic_whose_name_goes_on() {
+fn repair_lists_missing_but_not_deleted_partitions() {
     let dir = tempfile::tempdir().unwrap();
     let deleted = "L".repeat(249);
     let rows = format!("0\n2\n{deleted} 0 5\nt 0 5\n");
@@ -1003,7 +1003,7 @@ fn repair_lists_no_deleted_partition_and_misses_one_beside_a_topic_whose_name_go
 
 /// Like Kafka, which only loads files.
 #[test]
-fn a_directory_with_the_name_of_a_segments_file_is_ignored_by_every_open() {
+fn directory_named_like_a_segment_file_is_ignored_by_every_open() {
     for name in ["00000000000000009999.log", "00000000000000009999.index"] {
         let dir = tempfile::tempdir().unwrap();
         let home = on_real_disk(dir.path());
@@ -1042,7 +1042,7 @@ fn an_open_of_a_damaged_log_changes_no_file() {
 /// One digit of the checkpoint was changed: an open for writing deleted every segment without a
 /// warning.
 #[test]
-fn log_start_above_the_log_end_is_damage_and_repair_believes_the_records() {
+fn log_start_above_the_log_end_is_damage_and_repair_trusts_the_records() {
     for (clean, flush_messages) in [(true, 1), (true, i64::MAX), (false, 1), (false, i64::MAX)] {
         let dir = tempfile::tempdir().unwrap();
         let mut home = on_real_disk(dir.path());
@@ -1138,7 +1138,7 @@ fn gap_before_batches_is_damage_without_a_recovery_point_where_each_append_is_sy
 /// An open for writing continued at the offset in the file's name, and an open for reading at the
 /// log end offset.
 #[test]
-fn empty_file_named_like_a_later_segment_is_no_part_of_the_log() {
+fn empty_file_named_like_a_later_segment_is_not_part_of_the_log() {
     for base_offset in [100_000, i64::MAX - 1, i64::MAX] {
         for (clean, flush_messages) in [(true, 1), (true, i64::MAX), (false, 1), (false, i64::MAX)]
         {
@@ -1230,7 +1230,7 @@ const FILLED: [(&str, Filled); 3] = [
 
 /// An open for writing reported damage, and `repair` reported none.
 #[test]
-fn empty_file_inside_the_offsets_of_a_segment_is_no_part_of_the_log() {
+fn empty_file_inside_the_offsets_of_a_segment_is_not_part_of_the_log() {
     for (how, filled) in FILLED {
         for base_offset in [1, 14, 29] {
             for size in [0, 5000] {
@@ -1288,7 +1288,7 @@ fn exchange(home: &Home, one: &Path, other: &Path) {
 /// Reads before the damage failed, and all records from the first exchanged segment on were cut as
 /// a torn tail.
 #[test]
-fn exchanged_segments_are_damage_and_what_is_before_them_can_be_read() {
+fn exchanged_segments_are_damage_and_records_before_them_can_be_read() {
     for (how, filled) in FILLED {
         for (one, other) in [(0, 1), (0, 2), (1, 2)] {
             for batches_left in [usize::MAX, 1] {
@@ -1318,7 +1318,7 @@ fn exchanged_segments_are_damage_and_what_is_before_them_can_be_read() {
 }
 
 #[test]
-fn segment_with_the_content_of_an_earlier_one_is_no_torn_tail() {
+fn segment_with_the_content_of_an_earlier_one_is_not_a_torn_tail() {
     for (how, filled) in FILLED {
         for (from, to) in [(0, 2), (1, 2), (0, 1)] {
             let what = format!("{how}, {from} over {to}");
@@ -1444,7 +1444,7 @@ fn damage_below_the_log_start_takes_no_record_above_it() {
 }
 
 #[test]
-fn a_segment_in_which_a_read_met_no_batch_is_remembered_until_its_records_are_deleted() {
+fn unreadable_segment_is_noted_until_its_records_are_deleted() {
     let home = Home::new(1);
     home.filled(true);
     let never = Cancellation::default();
@@ -1474,7 +1474,7 @@ fn a_segment_in_which_a_read_met_no_batch_is_remembered_until_its_records_are_de
 }
 
 #[test]
-fn a_log_whose_directory_was_removed_or_renamed_takes_no_more_records() {
+fn log_with_a_removed_or_renamed_directory_refuses_appends() {
     let remove: fn(&Path) = |dir| fs::remove_dir_all(dir).unwrap();
     let rename: fn(&Path) = |dir| fs::rename(dir, dir.with_extension("away")).unwrap();
     for displace in [remove, rename] {

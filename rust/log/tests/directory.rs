@@ -57,7 +57,7 @@ fn clean_stop_leaves_a_marker_that_the_next_start_takes() {
 }
 
 #[test]
-fn checkpoints_tell_recovery_points_log_starts_and_high_watermarks() {
+fn checkpoints_contain_recovery_points_log_starts_and_high_watermarks() {
     let disk = memory();
     let directory = open(&disk);
     let (log, _empty) = (open_log(&directory, "t"), open_log(&directory, "empty"));
@@ -117,7 +117,7 @@ fn a_copy_of_another_partition_is_refused_and_kept() {
 }
 
 #[test]
-fn deleted_partitions_go_after_their_delay_and_a_new_one_takes_the_name() {
+fn deleted_partitions_are_removed_after_their_delay_and_the_name_can_be_reused() {
     let disk = memory();
     let directory = open(&disk);
     let log = open_log(&directory, "a.b-c");
@@ -143,7 +143,7 @@ fn deleted_partitions_go_after_their_delay_and_a_new_one_takes_the_name() {
 }
 
 #[test]
-fn a_recreated_partition_keeps_its_own_checkpoints_beside_the_deleted_directory() {
+fn recreated_partition_keeps_its_checkpoints_next_to_the_deleted_directory() {
     let disk = memory();
     let directory = open(&disk);
     let log = open_log(&directory, "orders");
@@ -170,7 +170,7 @@ fn a_recreated_partition_keeps_its_own_checkpoints_beside_the_deleted_directory(
 }
 
 #[test]
-fn directories_of_unknown_partitions_become_strays_and_their_checkpoints_go() {
+fn directories_of_unknown_partitions_become_strays_without_checkpoints() {
     let disk = memory();
     let directory = open(&disk);
     for topic in ["kept", "returned", "removed-by-hand"] {
@@ -197,7 +197,7 @@ fn directories_of_unknown_partitions_become_strays_and_their_checkpoints_go() {
 }
 
 #[test]
-fn partition_that_cannot_be_removed_now_keeps_no_other_and_goes_later() {
+fn partition_that_cannot_be_removed_does_not_block_others_and_is_removed_later() {
     let faulty = FaultyDisk::default();
     let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
     let directory = open(&disk);
@@ -328,7 +328,7 @@ fn a_closed_log_without_a_time_index_is_opened() {
 }
 
 #[test]
-fn a_closed_log_is_as_dirty_as_once_it_is_open() {
+fn closed_log_is_as_dirty_as_the_open_log() {
     let compacts = pykafka_log::CleanupPolicy { compact: true, delete: false };
     for lag_ms in [i64::MAX, 1000] {
         let config = LogConfig {
@@ -380,7 +380,7 @@ fn a_topic_of_any_name_length_is_writable_after_deletion_re_creation_and_a_crash
 }
 
 #[test]
-fn a_deleted_topic_with_a_long_name_takes_no_checkpoints_of_another_that_begins_alike() {
+fn deleted_topic_with_a_long_name_keeps_the_checkpoints_of_a_topic_with_the_same_prefix() {
     let (disk, name) = (memory(), "L".repeat(240));
     let (deleted, kept) = (format!("{name}-1"), format!("{name}-2"));
     let directory = open(&disk);
@@ -404,7 +404,7 @@ fn a_deleted_topic_with_a_long_name_takes_no_checkpoints_of_another_that_begins_
 }
 
 #[test]
-fn a_renamed_directory_keeps_its_partition_and_is_cut_in_the_topic_as_kafka_does() {
+fn renamed_directory_keeps_its_partition_and_a_long_topic_is_shortened_like_in_kafka() {
     for suffix in ["delete", "stray"] {
         let (disk, topic) = (memory(), "L".repeat(249));
         let directory = open(&disk);
@@ -425,7 +425,7 @@ fn a_renamed_directory_keeps_its_partition_and_is_cut_in_the_topic_as_kafka_does
 }
 
 #[test]
-fn only_what_was_renamed_for_deletion_is_removed() {
+fn only_directories_renamed_for_deletion_are_removed() {
     let disk = memory();
     drop(open(&disk));
     let notes = Path::new("/data/what-to-delete");

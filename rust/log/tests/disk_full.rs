@@ -313,7 +313,7 @@ fn directory_without_space_for_its_metadata_gets_it_later() {
 /// An entry that crosses a page of the index is cut off where the space ends. The part is not an
 /// entry.
 #[test]
-fn half_an_entry_of_the_transaction_index_is_none() {
+fn half_an_entry_of_the_transaction_index_is_ignored() {
     let mut full = Full::new();
     full.bench.config = LogConfig { segment_bytes: 1 << 20, ..LogConfig::default() };
     full.take(&Step::Restart);

@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn fetch_finds_what_a_read_finds(
+    fn fetch_and_read_return_the_same_records(
         sizes in proptest::collection::vec(prop_oneof![3 => 50..3_000usize, 1 => 20_000..90_000usize], 20..120),
         index_interval_bytes in prop_oneof![Just(0), Just(4096), Just(200_000)],
         segment_bytes in prop_oneof![Just(700_000), Just(1 << 30)],
@@ -112,7 +112,7 @@ fn large_fetches_stay_in_their_file_and_small_ones_are_read() {
 }
 
 #[test]
-fn slice_outlives_retention_and_close_but_no_truncation() {
+fn slice_survives_retention_and_close_but_not_truncation() {
     let dir = tempfile::tempdir().unwrap();
     let (log, _) = bench(&dir, 500_000, 4096).open(false);
     fill(&log, &[10_000; 100]);
@@ -139,7 +139,7 @@ fn slice_outlives_retention_and_close_but_no_truncation() {
 }
 
 #[test]
-fn index_that_lies_is_not_believed() {
+fn wrong_index_is_not_trusted() {
     let dir = tempfile::tempdir().unwrap();
     let bench = bench(&dir, 500_000, 4096);
     let (log, _) = bench.open(false);

@@ -135,7 +135,7 @@ proptest! {
 }
 
 #[test]
-fn a_batch_out_of_reach_of_the_active_segment_begins_one_at_its_own_offset() {
+fn batch_beyond_the_offsets_of_the_active_segment_starts_a_segment_at_its_offset() {
     for first in [0, 7] {
         let bench = bench(1 << 20);
         let (log, _) = bench.open(true);
@@ -170,7 +170,7 @@ fn a_partial_batch_at_the_end_of_an_answer_is_left_out() {
 }
 
 #[test]
-fn batches_of_a_later_epoch_are_left_out_and_those_before_them_taken() {
+fn batches_from_a_later_epoch_on_are_ignored() {
     let (log, _) = bench(1 << 20).open(true);
     let epochs = [(0, 1), (1, 2), (2, 3), (3, 2)];
     let batches = epochs.map(|(offset, epoch)| stored(offset, epoch, 1, 10));
@@ -182,7 +182,7 @@ fn batches_of_a_later_epoch_are_left_out_and_those_before_them_taken() {
 }
 
 #[test]
-fn a_corrupt_batch_takes_those_before_it_with_it() {
+fn response_with_a_corrupt_batch_is_rejected_completely() {
     let (log, _) = bench(1 << 20).open(true);
     let mut corrupt = stored(1, 0, 1, 10);
     *corrupt.last_mut().unwrap() ^= 1;
@@ -212,7 +212,7 @@ fn an_empty_first_segment_takes_a_later_batch() {
 
 /// `DeleteRecords` may move the leader's log start offset into a batch.
 #[test]
-fn a_log_that_begins_inside_a_batch_takes_it() {
+fn log_that_starts_inside_a_batch_accepts_it() {
     let bench = bench(1 << 20);
     let (log, _) = bench.open(true);
     log.truncate_fully_and_start_at(5).unwrap();

@@ -350,7 +350,7 @@ fn check_epochs(golden: &Golden, log: &Log) {
 }
 
 #[test]
-fn closed_directories_of_kafka_open_and_answer_as_kafka_did() {
+fn closed_directories_of_kafka_open_with_the_same_results() {
     for golden in golden("clean", "") {
         let (log, recovery) = golden.open(true);
         assert_eq!(recovery, Recovery::default(), "{}", golden.name);

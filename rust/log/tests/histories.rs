@@ -392,7 +392,7 @@ impl History {
 }
 
 #[test]
-fn nothing_synced_goes_without_a_word_and_no_offset_is_given_twice() {
+fn synced_records_are_not_lost_silently_and_no_offset_is_assigned_twice() {
     let count = std::env::var("PYKAFKA_HISTORIES").map_or(HISTORIES, |text| text.parse().unwrap());
     let (mut damaged, mut cut) = (0, 0);
     for seed in 0..count {

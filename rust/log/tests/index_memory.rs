@@ -75,7 +75,7 @@ fn a_killed_writer_leaves_an_index_that_recovery_completes() {
 }
 
 #[test]
-fn a_log_that_is_cut_in_what_is_stored_goes_on_from_there() {
+fn log_that_is_cut_below_its_stored_entries_continues_there() {
     let bench = bench();
     let (log, _) = bench.open(true);
     fill(&log, 0, BATCHES);

@@ -153,7 +153,7 @@ const WALK_BYTES_MAX: usize = 4 << 20;
 
 /// Every look-up had its batch in memory, whatever the size.
 #[test]
-fn look_ups_beside_others_hold_no_large_stored_batch() {
+fn concurrent_look_ups_hold_no_large_stored_batch() {
     let _alone = MEASURING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for codec in [Compression::None, Compression::Lz4] {
         let log = log();
@@ -174,7 +174,7 @@ fn look_ups_beside_others_hold_no_large_stored_batch() {
 }
 
 #[test]
-fn what_a_batch_takes_as_stored_counts_with_what_it_inflates_to() {
+fn stored_and_decompressed_bytes_of_a_batch_count_together() {
     for (size, is_small) in [(1 << 20, true), (3 << 20, false)] {
         let log = log();
         log.append_as_leader(&mut batch_of(Compression::Lz4, &noise(size)), LEADER).unwrap();

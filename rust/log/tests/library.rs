@@ -132,7 +132,7 @@ fn a_partition_opened_by_a_symbolic_link_is_under_the_lock_of_its_data_directory
 
 /// Earlier versions left rows with the log's earlier names.
 #[test]
-fn of_several_rows_the_one_of_the_logs_name_counts_or_the_safest() {
+fn row_of_the_current_name_counts_or_the_safest_of_several() {
     let root = tempfile::tempdir().unwrap();
     for (rows_named, expected) in [("orders", 7), ("other", 9)] {
         let path = root.path().join(format!("orders-{expected}"));
@@ -278,7 +278,7 @@ fn a_writer_that_changes_the_log_during_a_read_only_open_leaves_no_damage() {
 }
 
 #[test]
-fn damage_is_told_at_once_without_a_writer_and_in_the_end_beside_one() {
+fn damage_is_reported_immediately_without_a_writer_and_finally_with_one() {
     let writer = Writer::new();
     let first = Path::new(Writer::PARTITION).join("00000000000000000000.log");
     writer.disk.remove_file(&first).unwrap();
@@ -510,7 +510,7 @@ fn gap_above_a_running_compaction_is_damage() {
 /// A broker opens a compacted topic with that setting. Any other open for writing needs a
 /// checkpoint.
 #[test]
-fn names_of_a_compaction_hide_no_gap_from_a_writer() {
+fn names_of_a_compaction_hide_no_gap_from_an_open_for_writing() {
     let writer = Writer::new();
     writer.append(10);
     let mut steps = compaction(&writer);

@@ -36,7 +36,7 @@ fn nothing_is_on_disk_before_the_first_append() {
 }
 
 #[test]
-fn batches_get_offsets_and_come_back_whole() {
+fn batches_get_offsets_and_are_read_unchanged() {
     let bench = Bench::default();
     let (log, _) = bench.open(true);
     for n in 0..40 {
@@ -161,7 +161,7 @@ fn preallocated_zeros_are_cut_silently() {
 }
 
 #[test]
-fn log_with_valid_batches_behind_a_bad_one_is_read_only_until_repaired() {
+fn log_with_valid_batches_after_a_bad_one_is_read_only_until_repaired() {
     let bench = Bench::default();
     let end = filled(&bench);
     let (log, _) = bench.open(true);
@@ -284,7 +284,7 @@ fn a_gap_is_damage_below_the_recovery_point_and_reported_above() {
 }
 
 #[test]
-fn damage_behind_a_gap_is_damage() {
+fn damage_after_a_gap_is_damage() {
     let bench = Bench::default();
     with_gap(&bench);
     let (log, _) = bench.open(true);
@@ -300,7 +300,7 @@ fn damage_behind_a_gap_is_damage() {
 
 /// A checkpointed gap allows missing records anywhere below it.
 #[test]
-fn no_gap_of_a_damaged_log_is_to_be_checkpointed() {
+fn gaps_of_a_damaged_log_are_not_checkpointed() {
     let bench = Bench::default();
     with_gap(&bench);
     let (log, _) = bench.open(true);
@@ -317,7 +317,7 @@ fn no_gap_of_a_damaged_log_is_to_be_checkpointed() {
 }
 
 #[test]
-fn log_ends_before_a_gap_with_nothing_behind_it() {
+fn log_ends_before_a_gap_without_later_batches() {
     let bench = Bench::default();
     with_gap(&bench);
     let (name, _) = last_log(&bench);
@@ -336,7 +336,7 @@ fn log_ends_before_a_gap_with_nothing_behind_it() {
 /// A power cut lost the first segment's records, but not the snapshot of their producers, nor the
 /// records after them.
 #[test]
-fn batch_lost_in_a_gap_is_not_taken_for_a_duplicate_when_it_is_sent_again() {
+fn retry_of_a_batch_lost_in_a_gap_is_not_a_duplicate() {
     let bench = Bench::default();
     let (log, _) = bench.open(true);
     let mut lost = batch_with(producer(0, false), 2, 50, NOW_MS);
@@ -395,7 +395,7 @@ fn retention_by_time_takes_old_segments_and_rolls_the_active_one() {
 }
 
 #[test]
-fn file_that_cannot_be_removed_now_keeps_no_other_and_goes_later() {
+fn file_that_cannot_be_removed_does_not_block_others_and_is_removed_later() {
     let faulty = FaultyDisk::default();
     let bench = Bench { disk: Arc::new(faulty.clone()), ..Bench::default() };
     let end = filled(&bench);
@@ -590,7 +590,7 @@ fn an_unsynced_transaction_index_may_lack_entries_that_its_checkpoint_counts() {
 }
 
 #[test]
-fn follower_takes_batches_as_they_are_and_only_from_its_log_end() {
+fn follower_appends_batches_unchanged_and_only_at_its_log_end() {
     let (leader, follower) = (Bench::default(), Bench::default());
     let epoch = LeaderEpoch::new(5);
     let (log, _) = leader.open(true);
@@ -631,7 +631,7 @@ fn read_only_log_changes_nothing_on_disk() {
 }
 
 #[test]
-fn idle_log_gives_its_files_back_and_goes_on() {
+fn idle_log_releases_its_files_and_can_be_used_again() {
     let bench = Bench::default();
     let (log, _) = bench.open(true);
     for n in 0..10 {
@@ -680,7 +680,7 @@ fn a_segment_that_was_filled_fast_has_the_next_one_reserved_as_a_whole() {
 }
 
 #[test]
-fn nothing_is_reserved_after_a_segment_that_was_slow_not_full_or_found_at_the_start() {
+fn no_segment_is_reserved_after_a_slow_unfilled_or_found_segment() {
     let slow = Bench::default();
     let (log, _) = slow.open(true);
     append(&log, 1, NOW_MS);
@@ -748,7 +748,7 @@ fn append_at_once(log: &Log) -> bool {
 /// A partition that was filled once and then gets a record occasionally would keep an unused
 /// gigabyte.
 #[test]
-fn space_that_is_not_needed_soon_is_given_back_with_an_append() {
+fn surplus_space_is_released_by_an_append() {
     let mut bench = Bench::default();
     let log = reserved_log(&mut bench);
     bench.clock.advance_ms(9_999);
@@ -764,7 +764,7 @@ fn space_that_is_not_needed_soon_is_given_back_with_an_append() {
 
 /// A partition that is only read is not idle and gets no append.
 #[test]
-fn space_that_is_not_needed_soon_is_given_back_without_an_append() {
+fn surplus_space_is_released_without_an_append() {
     let mut bench = Bench::default();
     let log = reserved_log(&mut bench);
     log.give_back_space().unwrap();
@@ -780,7 +780,7 @@ fn space_that_is_not_needed_soon_is_given_back_without_an_append() {
 }
 
 #[test]
-fn a_log_whose_file_could_not_be_shortened_takes_no_more_writes() {
+fn log_whose_file_could_not_be_shortened_refuses_writes() {
     let disk = FaultyDisk::default();
     let mut bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
     let log = reserved_log(&mut bench);
@@ -794,7 +794,7 @@ fn a_log_whose_file_could_not_be_shortened_takes_no_more_writes() {
 /// An idle log needs space for its files, and on a full disk the only space may be the one that its
 /// segment has reserved.
 #[test]
-fn an_idle_log_on_a_full_disk_gives_back_what_it_reserved() {
+fn idle_log_on_a_full_disk_releases_its_reserved_space() {
     const PAGE: u64 = 4096;
     for has_aborted in [false, true] {
         let disk = FaultyDisk::default();
@@ -823,7 +823,7 @@ fn an_idle_log_on_a_full_disk_gives_back_what_it_reserved() {
 }
 
 #[test]
-fn sync_moves_the_recovery_point_to_where_it_began() {
+fn sync_raises_the_recovery_point_to_the_log_end_at_its_start() {
     let mut bench = Bench::default();
     bench.config = LogConfig { flush_messages: 4, flush_ms: 100, ..bench.config };
     let (log, _) = bench.open(true);
@@ -888,7 +888,7 @@ fn segment_rolls_when_an_index_is_full() {
 /// The process was killed after the segments of an emptied log were deleted, and before its epochs
 /// were written.
 #[test]
-fn no_epoch_ends_behind_the_end_of_a_log_whose_emptying_was_interrupted() {
+fn no_epoch_ends_after_the_log_end_if_emptying_the_log_was_interrupted() {
     let bench = Bench::default();
     let (log, _) = bench.open(true);
     for (epoch, offset) in [(0, 0), (2, 3), (5, 6)] {
@@ -915,7 +915,7 @@ fn no_epoch_ends_behind_the_end_of_a_log_whose_emptying_was_interrupted() {
 }
 
 #[test]
-fn no_segment_goes_above_the_log_start_that_was_to_be_recorded() {
+fn no_segment_above_the_recorded_log_start_is_removed() {
     let config = LogConfig { retention_bytes: 3000, segment_bytes: 500, ..LogConfig::default() };
     let bench = Bench { config, ..Bench::default() };
     let (log, _) = bench.open(true);
@@ -933,7 +933,7 @@ fn no_segment_goes_above_the_log_start_that_was_to_be_recorded() {
 /// An earlier batch was rejected and will be retried: later ones must follow it, even if no batch
 /// of the producer is cached, or the retried batch is in the log.
 #[test]
-fn a_batch_behind_one_that_comes_again_is_not_out_of_order_but_early() {
+fn batch_after_a_rejected_one_is_early_and_not_out_of_order() {
     let bench = Bench::default();
     let (log, _) = bench.open(true);
     let send = |base_sequence, refused_sequence| {

@@ -111,7 +111,7 @@ fn overtaken<T>(suffix: &str, look: impl Fn(&Log) -> T) -> T {
 }
 
 #[test]
-fn every_look_up_that_retention_overtakes_answers_from_what_is_left() {
+fn look_ups_during_retention_use_the_remaining_segments() {
     let first = |log: &Log| log.offset_for_timestamp(NOW_MS, 9).unwrap().unwrap().offset;
     assert_eq!(overtaken(".log", first), 3);
     assert_eq!(overtaken(".timeindex", first), 3);
@@ -137,7 +137,7 @@ fn records_are_not_returned_without_their_aborted_transactions_when_retention_co
 
 /// The segment with the largest timestamp, which is not the last one, is removed during the search.
 #[test]
-fn the_largest_timestamp_is_that_of_what_retention_leaves() {
+fn largest_timestamp_is_found_in_the_remaining_segments() {
     let (bench, disk) = bench(LogConfig::default());
     let (log, _) = bench.open(true);
     for timestamp in [NOW_MS + 9, NOW_MS, NOW_MS + 1] {
@@ -159,7 +159,7 @@ fn the_largest_timestamp_is_that_of_what_retention_leaves() {
 /// The batches after each truncation have its number as timestamp: a read must not show batches of
 /// two histories, or none.
 #[test]
-fn a_read_beside_truncations_shows_one_history() {
+fn read_during_truncations_shows_one_history() {
     let (bench, _) = bench(LogConfig { index_interval_bytes: 0, ..LogConfig::default() });
     let log = Arc::new(bench.open(true).0);
     append(&log, 2, NOW_MS);
@@ -196,7 +196,7 @@ fn a_read_beside_truncations_shows_one_history() {
 }
 
 #[test]
-fn a_look_up_beside_a_deletion_is_told_that_the_log_is_closed() {
+fn look_up_during_a_deletion_fails_because_the_log_is_closed() {
     let (bench, disk) = bench(LogConfig::default());
     let log = aborted_segments(&bench, 2);
     let deleting = log.clone();
@@ -226,7 +226,7 @@ fn aborted_in(log: &Log) -> Vec<(i64, i64)> {
 /// A segment without aborted transactions has no transaction index, so a missing index was treated
 /// as empty.
 #[test]
-fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
+fn missing_or_short_transaction_index_is_rebuilt_from_the_batches() {
     let expected = [(0, 2), (3, 5), (6, 8)];
     for (base_offset, clean) in [(0, true), (3, true), (6, true), (3, false)] {
         for is_gone in [true, false] {
@@ -260,7 +260,7 @@ fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
 /// A fetch with `read_committed` tried to open an index of each segment from its offset to the log
 /// end offset.
 #[test]
-fn a_segment_without_aborted_transactions_is_not_looked_for_an_index() {
+fn no_index_is_opened_for_a_segment_without_aborted_transactions() {
     let (bench, disk) = bench(LogConfig::default());
     let (log, _) = bench.open(true);
     for n in 0..3 {
@@ -275,7 +275,7 @@ fn a_segment_without_aborted_transactions_is_not_looked_for_an_index() {
 }
 
 #[test]
-fn a_transaction_index_that_goes_while_the_log_is_open_is_an_error() {
+fn removal_of_a_transaction_index_of_an_open_log_is_an_error() {
     let (bench, _) = bench(LogConfig::default());
     let log = aborted_segments(&bench, 2);
     bench.disk.remove_file(&path(&bench, 0, ".txnindex")).unwrap();
@@ -297,7 +297,7 @@ fn uncovered(log: &Log, offset: i64, upto: i64) -> Result<Vec<i64>, ReadError> {
 }
 
 #[test]
-fn look_ups_of_all_kinds_beside_rolls_and_retention_meet_no_error_and_no_aborted_record() {
+fn look_ups_during_rolls_and_retention_meet_no_error_and_no_aborted_record() {
     let config = LogConfig {
         segment_bytes: 1000,
         index_interval_bytes: 200,

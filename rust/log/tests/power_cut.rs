@@ -278,7 +278,7 @@ impl Life {
 }
 
 #[test]
-fn promises_hold_whenever_the_power_goes() {
+fn promises_hold_after_a_power_cut_at_any_operation() {
     for mode in Mode::ALL {
         for operation in 0.. {
             let mut life = Life::begin(mode);
@@ -425,7 +425,7 @@ fn one_moment_without_space_at_any_operation_costs_at_most_that_append() {
 }
 
 #[test]
-fn producers_are_remembered_as_far_as_their_batches_are() {
+fn producer_state_survives_a_power_cut_like_the_batches() {
     let producer = |sequence: i32| {
         let options = BatchOptions {
             producer_id: ProducerId::new(9),
@@ -482,7 +482,7 @@ fn a_failed_write_never_leaves_half_a_batch_to_readers() {
 }
 
 #[test]
-fn an_index_lost_in_the_middle_is_rebuilt_and_costs_no_record() {
+fn lost_index_of_a_middle_segment_is_rebuilt_without_losing_records() {
     for clean in [true, false] {
         let mut life = Life::begin(Mode::Fsync);
         life.live().unwrap();

@@ -83,7 +83,7 @@ fn a_complete_swap_replaces_the_segments_that_it_covers() {
 /// The crash came after some files had their plain names, when the replaced files were already
 /// removed.
 #[test]
-fn a_swap_of_which_some_files_have_their_names_is_completed() {
+fn partly_renamed_swap_is_completed() {
     let bench = interrupted(&[".log", ".index", ".timeindex"]);
     for name in bench.file_names() {
         if name.starts_with("00000000000000000006") && !name.contains(".snapshot") {
@@ -100,14 +100,14 @@ fn a_swap_of_which_some_files_have_their_names_is_completed() {
 }
 
 #[test]
-fn a_swap_beside_an_unfinished_split_is_dropped() {
+fn swap_next_to_an_unfinished_split_is_dropped() {
     let bench = interrupted(&[".log", ".index", ".timeindex"]);
     put(&bench, &format!("{SEGMENT}.log.cleaned"), b"half");
     check(&bench, &[0, 6, 12]);
 }
 
 #[test]
-fn what_was_to_go_is_not_shown() {
+fn deleted_files_are_not_shown() {
     let (bench, _) = logs();
     let bytes = bench.file("00000000000000000006.log");
     put(&bench, "00000000000000000003.log.deleted", &bytes);

@@ -184,7 +184,7 @@ fn an_append_that_syncs_returns_after_a_sync_that_covers_it() {
 }
 
 #[test]
-fn overlapping_flushes_tell_no_recovery_point_that_a_power_cut_disproves() {
+fn recovery_point_of_overlapping_flushes_holds_after_a_power_cut() {
     for seed in 0..20 {
         let place = Place::new(i64::MAX);
         let (log, _) = place.bench.open(true);
@@ -204,7 +204,7 @@ fn overlapping_flushes_tell_no_recovery_point_that_a_power_cut_disproves() {
 /// A running round raised the recovery point that the truncation had lowered, and a checkpoint
 /// stored it.
 #[test]
-fn a_recovery_point_that_a_truncation_gave_up_is_not_raised_before_it_ends() {
+fn recovery_point_is_not_raised_during_a_truncation() {
     for seed in 0..20 {
         let place = Place::new(i64::MAX);
         let (directory, log, _) = place.open_directory(place.bench.disk.clone());

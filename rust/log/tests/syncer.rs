@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pykafka_log::Syncer;
 
 #[test]
-fn waiting_for_idle_outlasts_every_task_even_one_that_panics() {
+fn wait_idle_waits_for_every_task_even_a_panicking_one() {
     let syncer = Syncer::new(2);
     syncer.wait_idle();
     let done = Arc::new(AtomicUsize::new(0));

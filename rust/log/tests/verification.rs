@@ -103,7 +103,7 @@ fn is_out_of_order(result: &Result<AppendInfo, AppendError>) -> bool {
 }
 
 #[test]
-fn a_transaction_begins_with_its_guard_only() {
+fn transaction_starts_only_with_its_guard() {
     let log = log();
     assert!(is_outside(&append_nine(&log, 0, 0, None)));
     let guard = begin(&log, 0, 0);
@@ -115,7 +115,7 @@ fn a_transaction_begins_with_its_guard_only() {
 }
 
 #[test]
-fn a_transaction_of_another_epoch_is_another_one() {
+fn transactions_of_two_epochs_are_different() {
     let log = log();
     append_nine(&log, 0, 0, begin(&log, 0, 0)).unwrap();
     assert!(is_outside(&append_nine(&log, 1, 0, None)));
@@ -130,14 +130,14 @@ fn a_batch_of_an_older_epoch_is_stale_before_it_is_unverified() {
 }
 
 #[test]
-fn one_guard_serves_all_who_ask_for_the_same_transaction() {
+fn requests_for_the_same_transaction_share_a_guard() {
     let log = log();
     let guard = begin(&log, 0, 0);
     assert_eq!(begin(&log, 0, 1), guard);
 }
 
 #[test]
-fn a_marker_takes_the_guard_away_even_where_no_transaction_is_open() {
+fn marker_removes_the_guard_even_without_an_open_transaction() {
     let log = log();
     let guard = begin(&log, 0, 0);
     mark(&log, NINE, 0, 0, 1).unwrap();
@@ -149,7 +149,7 @@ fn a_marker_takes_the_guard_away_even_where_no_transaction_is_open() {
 }
 
 #[test]
-fn a_marker_leaves_the_guard_of_the_transaction_that_follows() {
+fn marker_keeps_the_guard_of_the_next_transaction() {
     let log = log();
     let next = FirstBatch { supports_epoch_bump: true, ..first(NINE, 1, 0) };
     let guard = log.begin_verification(&next);
@@ -161,7 +161,7 @@ fn a_marker_leaves_the_guard_of_the_transaction_that_follows() {
 }
 
 #[test]
-fn a_marker_of_a_later_epoch_takes_the_guard_away() {
+fn marker_of_a_later_epoch_removes_the_guard() {
     let log = log();
     let batch = FirstBatch { supports_epoch_bump: true, ..first(NINE, 1, 0) };
     let guard = log.begin_verification(&batch);
@@ -176,7 +176,7 @@ fn guards_of_two_logs_differ() {
 }
 
 #[test]
-fn the_lowest_sequence_goes_first_and_a_new_epoch_forgets_the_old_ones() {
+fn lowest_sequence_must_be_first_and_a_new_epoch_resets_it() {
     let log = log();
     let guard = begin(&log, 0, 5);
     begin(&log, 0, 3);
@@ -196,7 +196,7 @@ fn a_producer_whose_epoch_is_raised_begins_at_sequence_0() {
 }
 
 #[test]
-fn a_retry_of_what_was_appended_needs_no_transaction() {
+fn retry_of_an_appended_batch_needs_no_transaction() {
     let log = log();
     append_nine(&log, 0, 0, begin(&log, 0, 0)).unwrap();
     mark(&log, NINE, 0, 0, 1).unwrap();
@@ -204,7 +204,7 @@ fn a_retry_of_what_was_appended_needs_no_transaction() {
 }
 
 #[test]
-fn an_abandoned_guard_is_gone_and_a_later_one_stays() {
+fn abandoned_guard_is_removed_and_a_later_one_is_kept() {
     let log = log();
     let guard = begin(&log, 0, 0).unwrap();
     log.abandon_verification(NINE, guard);
@@ -228,7 +228,7 @@ fn guards_expire_as_idle_producers_do() {
 }
 
 #[test]
-fn an_open_transaction_is_known_after_a_restart_and_a_guard_is_not() {
+fn open_transaction_survives_a_restart_and_a_guard_does_not() {
     let bench = Bench::default();
     let log = bench.open(false).0;
     append_nine(&log, 0, 0, begin(&log, 0, 0)).unwrap();
@@ -245,7 +245,7 @@ fn an_open_transaction_is_known_after_a_restart_and_a_guard_is_not() {
 }
 
 #[test]
-fn a_truncation_that_takes_a_marker_back_opens_its_transaction_and_takes_the_guards() {
+fn truncation_of_a_marker_reopens_its_transaction_and_removes_the_guards() {
     let log = log();
     append_nine(&log, 0, 0, begin(&log, 0, 0)).unwrap();
     mark(&log, NINE, 0, 0, 1).unwrap();

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_held_by_another_process_is_told_apart() {
+    fn lock_of_another_process_is_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let hold = "import fcntl, sys\n\
              file = open(sys.argv[1], 'w')\n\

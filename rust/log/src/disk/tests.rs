@@ -33,7 +33,7 @@ fn content(file: &dyn DiskFile) -> Vec<u8> {
 }
 
 #[test]
-fn reads_return_what_was_written_and_zeros_between() {
+fn reads_return_written_bytes_and_zeros_between() {
     for (disk, dir, _guard) in disks() {
         let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
         file.write_at(b"abc", 9000).unwrap();
@@ -80,7 +80,7 @@ fn a_window_writes_into_reserved_space_and_readers_see_it() {
 }
 
 #[test]
-fn what_may_not_be_zero_is_found_and_reserved_space_is_skipped_where_the_disk_tells() {
+fn data_is_found_and_reserved_space_is_skipped_if_the_disk_reports_it() {
     for (disk, dir, guard) in disks() {
         let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
         file.write_at(&[1; 100], 0).unwrap();
@@ -119,7 +119,7 @@ impl Hook for NoHook {
 }
 
 #[test]
-fn a_hook_hides_nothing_that_its_disk_tells() {
+fn hooked_disk_reports_the_same_as_its_disk() {
     let dir = tempfile::tempdir().unwrap();
     let hooked = HookedDisk::new(RealDisk, Arc::new(NoHook));
     let file = hooked.open(&dir.path().join("a"), OpenMode::Create).unwrap();
@@ -150,7 +150,7 @@ fn spare_space_is_a_part_of_the_usable_one() {
 }
 
 #[test]
-fn a_foreign_truncation_is_an_error_and_not_a_signal() {
+fn truncation_by_another_process_is_an_error_and_not_a_signal() {
     for (disk, dir, _guard) in disks() {
         let path = dir.join("a");
         let file = disk.open(&path, OpenMode::Create).unwrap();
@@ -216,7 +216,7 @@ fn write_atomically_replaces_and_leaves_no_temporary_file() {
 }
 
 #[test]
-fn a_new_file_takes_no_name_that_is_taken_and_removes_what_has_it_if_told() {
+fn new_file_needs_an_unused_name_or_replaces_the_old_file() {
     for (disk, dir, _guard) in disks() {
         let path = dir.join("a");
         let old = disk.open(&path, OpenMode::New).unwrap();
@@ -229,7 +229,7 @@ fn a_new_file_takes_no_name_that_is_taken_and_removes_what_has_it_if_told() {
 }
 
 #[test]
-fn write_atomically_writes_through_nothing_that_stands_at_the_temporary_name() {
+fn write_atomically_replaces_any_file_with_the_temporary_name() {
     let dir = tempfile::tempdir().unwrap();
     let (outside, path) = (dir.path().join("outside"), dir.path().join("checkpoint"));
     let temporary = dir.path().join("checkpoint.tmp");
@@ -251,7 +251,7 @@ fn write_atomically_writes_through_nothing_that_stands_at_the_temporary_name() {
 }
 
 #[test]
-fn what_write_atomically_has_no_space_for_is_removed() {
+fn temporary_file_of_a_failed_atomic_write_is_removed() {
     let disk = MemoryDisk::new(2 * 4096);
     let path = Path::new("/checkpoint");
     disk.write_atomically(path, b"old").unwrap();

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicting_tail_yields_to_the_new_entry() {
+    fn conflicting_last_entries_are_replaced_by_the_new_entry() {
         for (assigned, expected) in [
             ((5, 30), vec![(0, 0), (2, 10), (4, 20), (5, 30)]),
             ((4, 25), vec![(0, 0), (2, 10), (4, 20)]),

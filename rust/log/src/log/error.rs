@@ -99,7 +99,7 @@ pub enum StorageError {
 
 impl StorageError {
     /// An I/O error on `path`. A full file system and a lack of descriptors or memory, which are
-    /// not faults of the file, have variants of their own.
+    /// not faults of the file, have separate variants.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StorageError {
         if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
             return StorageError::NoSpace { path: path.to_owned() };
@@ -120,7 +120,7 @@ impl StorageError {
     }
 }
 
-/// The damage because of which a log refuses writes.
+/// Damage that makes a log refuse writes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Damage {
     /// A damaged batch is followed by valid ones, which a crash of the process cannot cause.

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_file_goes_on_at_the_cut_with_zeros_behind() {
+    fn truncated_file_continues_at_the_cut_with_zeros_after_it() {
         for (name, disk, rule, dir) in cases() {
             let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
             let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_cuts_what_a_crash_left_behind_the_logical_end() {
+    fn opening_cuts_bytes_after_the_logical_end() {
         for (name, disk, rule, dir) in cases() {
             let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
             file.write_at(&[1; 300], 0).unwrap();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_truncation_fails_the_append_or_is_written_past() {
+    fn truncation_by_another_process_fails_the_append_or_is_filled() {
         for (name, disk, rule, dir) in cases() {
             let path = dir.path().join("log");
             let file = disk.open(&path, OpenMode::Create).unwrap();
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_young_file_is_as_long_as_what_was_written_and_an_older_one_is_reserved_ahead() {
+    fn young_file_is_not_reserved_and_an_older_one_is_reserved_ahead() {
         let dir = tempfile::tempdir().unwrap();
         let file = RealDisk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
         let rule = AppendRule::new(&config(i64::MAX));
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn space_that_is_only_grown_behind_reserved_space_is_not_mapped() {
+    fn space_that_is_only_grown_after_reserved_space_is_not_mapped() {
         let file = Arc::new(OtherFile::new(|file, position, size| {
             let allocated = file.allocate(position, size)?;
             Ok(if position == 0 { allocated } else { Allocated::Grown })
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_reserved_as_a_whole_is_mapped_in_windows_and_takes_every_batch() {
+    fn completely_reserved_file_is_mapped_in_windows_and_accepts_every_batch() {
         const WHOLE: u64 = 80 << 20;
         for (name, disk, rule, dir) in cases() {
             let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_leaves_a_step_and_appending_goes_on() {
+    fn give_back_keeps_a_step_and_appends_continue() {
         for (name, disk, rule, dir) in cases() {
             let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
             let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_could_not_be_reserved_as_a_whole_keeps_no_part_of_it() {
+    fn failed_reservation_of_a_whole_file_keeps_no_part_of_it() {
         let file = Arc::new(OtherFile::new(|file, position, size| {
             file.set_len(position + size.min(8192))?;
             if size > 8192 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(Allocated::Grown) }

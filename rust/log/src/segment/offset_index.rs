@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn index_comes_back_from_its_bytes_and_ends_at_preallocated_zeros() {
+    fn index_round_trips_and_ends_at_preallocated_zeros() {
         let mut index = OffsetIndex::new(100);
         index.append(109, 5000);
         index.append(150, 9999);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_index() {
+    fn garbage_is_not_an_index() {
         assert!(OffsetIndex::decode(&[7; 61], 0).is_none());
         assert!(OffsetIndex::decode(&[7; 64], 0).is_none());
         let mut hole = vec![0; 16];
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_dropped_and_the_file_goes_on_where_it_ended() {
+    fn stored_entries_are_dropped_and_the_file_continues_at_its_end() {
         let mut index = OffsetIndex::new(0);
         index.append(9, 600);
         index.append(19, 1200);

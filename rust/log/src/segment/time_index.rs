@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_grow_strictly_and_come_back_from_their_bytes() {
+    fn entries_strictly_increase_and_round_trip() {
         let mut index = TimeIndex::new(100);
         for (timestamp, offset) in [(50, 104), (50, 109), (40, 109), (60, 119)] {
             index.append(entry(timestamp, offset));
@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_index() {
+    fn garbage_is_not_an_index() {
         assert!(TimeIndex::decode(&[7; 61], 0).is_none());
         assert!(TimeIndex::decode(&[7; 24], 0).is_none());
     }
 
     #[test]
-    fn search_begins_at_the_last_entry_not_younger() {
+    fn search_starts_at_the_last_entry_that_is_not_later() {
         let mut index = TimeIndex::new(0);
         index.append(entry(50, 9));
         index.append(entry(60, 19));

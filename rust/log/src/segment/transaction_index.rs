@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_back_and_other_versions_do_not() {
+    fn entries_round_trip_and_other_versions_are_rejected() {
         let entry = AbortedTxn {
             producer_id: ProducerId::new(2002),
             first_offset: 3,

@@ -214,7 +214,7 @@ fn a_failed_operation_keeps_every_last_value_with_and_without_a_kill() {
 }
 
 #[test]
-fn where_it_ended_is_checkpointed_and_lowered_by_a_truncation() {
+fn cleaner_offset_is_checkpointed_and_lowered_by_a_truncation() {
     let (disk, config) = (new_disk(), config(true));
     let (directory, log, _) = open(&disk, &config);
     fill(&log);

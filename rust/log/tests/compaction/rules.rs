@@ -159,7 +159,7 @@ fn the_last_record_of_each_key_stays_with_its_offset() {
 }
 
 #[test]
-fn a_segment_whose_records_all_go_still_tells_where_it_ended() {
+fn segment_without_remaining_records_keeps_its_end_offset() {
     let bench = bench();
     let (log, _) = bench.open(true);
     for _ in 0..3 {
@@ -199,7 +199,7 @@ fn tombstones_stay_until_their_horizon() {
 }
 
 #[test]
-fn a_tombstone_that_was_never_noted_stays() {
+fn tombstone_below_the_clean_offset_without_a_horizon_is_kept() {
     let bench = bench();
     let (log, _) = bench.open(true);
     append(&log, &[("a", Some("1"))]);
@@ -213,7 +213,7 @@ fn a_tombstone_that_was_never_noted_stays() {
 }
 
 #[test]
-fn aborted_records_go_and_do_not_count_as_last() {
+fn aborted_records_are_removed_and_do_not_count_as_last() {
     let bench = bench();
     let (log, _) = bench.open(true);
     append(&log, &[("a", Some("1")), ("b", Some("1"))]);
@@ -300,7 +300,7 @@ fn the_last_batch_of_a_producer_stays_without_records() {
 }
 
 #[test]
-fn young_segments_and_all_behind_them_stay() {
+fn young_segments_and_all_later_ones_are_kept() {
     let mut bench = bench();
     bench.config.min_compaction_lag_ms = 500;
     let (log, _) = bench.open(true);
@@ -316,7 +316,7 @@ fn young_segments_and_all_behind_them_stay() {
 }
 
 #[test]
-fn a_small_map_cleans_as_far_as_it_reaches() {
+fn small_map_limits_the_cleaned_range() {
     let bench = bench();
     let (log, _) = bench.open(true);
     let keys: Vec<String> = (0..20).map(|key| format!("key-{key}")).collect();
@@ -416,7 +416,7 @@ fn a_batch_with_a_record_above_a_lowered_maximum_stays_as_it_is() {
 }
 
 #[test]
-fn retention_and_truncation_beside_a_compaction_end_it_early() {
+fn retention_and_truncation_end_a_running_compaction_early() {
     let bench = bench();
     let (log, _) = bench.open(true);
     for _ in 0..4 {
@@ -453,7 +453,7 @@ fn retention_and_truncation_beside_a_compaction_end_it_early() {
 }
 
 #[test]
-fn of_a_batch_with_many_records_the_last_of_each_key_stays() {
+fn last_record_of_each_key_in_a_large_batch_is_kept() {
     let mut bench = bench();
     bench.config.segment_bytes = 1 << 20;
     let (log, _) = bench.open(true);
@@ -466,7 +466,7 @@ fn of_a_batch_with_many_records_the_last_of_each_key_stays() {
 }
 
 #[test]
-fn a_pace_is_kept() {
+fn compaction_keeps_to_its_pace() {
     let bench = bench();
     let (log, _) = bench.open(true);
     append(&log, &[("a", Some("1")), ("b", Some("1"))]);
@@ -492,7 +492,7 @@ fn a_pace_is_kept() {
 }
 
 #[test]
-fn readers_beside_compactions_always_find_the_last_values() {
+fn readers_during_compactions_always_find_the_last_values() {
     let bench = bench();
     let (log, _) = bench.open(true);
     let is_over = AtomicBool::new(false);

@@ -68,7 +68,7 @@ fn open_each_way(bench: &Bench, check: impl Fn(&Log, Option<Damage>)) {
 }
 
 #[test]
-fn a_format_that_is_not_known_is_named_and_never_cut() {
+fn unknown_format_is_reported_and_never_cut() {
     let before: Vec<u8> = messages(1, 10).into_iter().flat_map(|written| written.bytes).collect();
     let one = [before.clone(), unknown(3, 10)].concat();
     let two = [before.clone(), unknown(3, 10), unknown(3, 11)].concat();
@@ -103,7 +103,7 @@ fn a_format_that_is_not_known_is_named_and_never_cut() {
 }
 
 #[test]
-fn garbage_with_a_strange_number_is_torn_all_the_same() {
+fn garbage_with_an_unknown_format_number_is_a_torn_tail() {
     let before: Vec<u8> = messages(1, 10).into_iter().flat_map(|written| written.bytes).collect();
     for garbage in [vec![0x5a; 300], unknown(3, 9), unknown(3, 10)[..91].to_vec()] {
         let bench = Bench::default();
@@ -177,7 +177,7 @@ fn damaged(layout: &Layout, batch: usize, at: usize, bit: u8) -> (Layout, bool, 
 
 proptest! {
     #[test]
-    fn a_changed_byte_loses_no_record_in_silence(
+    fn changed_byte_loses_no_record_silently(
         layout in layouts(), batch in any::<usize>(), at in any::<usize>(), bit in 0..8_u8,
     ) {
         let rows = rows_of(&layout);

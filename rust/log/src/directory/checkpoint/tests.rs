@@ -51,7 +51,7 @@ fn an_empty_checkpoint_has_no_entries_as_apache_kafka_makes_them() {
 }
 
 #[test]
-fn partition_metadata_is_kafkas() {
+fn partition_metadata_equals_that_of_kafka() {
     let text = b"version: 0\ntopic_id: 06k7p64KQ_aEDZnLFuIBJQ";
     let found = read_partition_metadata(text).unwrap();
     assert_eq!((&found.topic_id[..3], found.partition), (&[0xd3, 0xa9, 0x3b][..], None));
@@ -97,7 +97,7 @@ fn meta_properties_are_read_in_any_order_and_with_comments() {
 }
 
 #[test]
-fn the_clean_shutdown_marker_is_kafkas() {
+fn clean_shutdown_marker_equals_that_of_kafka() {
     let text = b"{\"version\":0,\"brokerEpoch\":248}";
     assert_eq!(CleanShutdown::read(text), Ok(CleanShutdown { broker_epoch: 248 }));
     assert_eq!(CleanShutdown { broker_epoch: 248 }.write(), text);

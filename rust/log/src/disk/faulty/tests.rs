@@ -94,7 +94,7 @@ fn faults_hit_the_counted_operation_once() {
 }
 
 #[test]
-fn a_failed_sync_loses_what_it_covered_though_the_next_succeeds() {
+fn failed_sync_loses_its_data_even_if_the_next_sync_succeeds() {
     let (disk, dir) = disk_with_dir();
     let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
     disk.sync_dir(dir).unwrap();
@@ -117,7 +117,7 @@ fn nothing_works_without_power() {
 }
 
 #[test]
-fn space_ends_where_it_was_set_and_comes_back() {
+fn writes_fail_at_the_space_limit_and_freed_space_can_be_used() {
     let (disk, dir) = disk_with_dir();
     let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
     disk.set_space(1000);

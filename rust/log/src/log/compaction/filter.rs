@@ -1,4 +1,4 @@
-//! Decides what is kept of a batch, from the batch and from facts about the log.
+//! Decides which records of a batch are kept, from the batch and from facts about the log.
 //!
 //! A record is removed if a later one has the same key, if its transaction was aborted, if it has
 //! no key, or if it is a tombstone whose delete horizon has passed. A marker is removed once the

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_without_room_takes_one_batch() {
+    fn map_without_memory_accepts_one_batch() {
         let mut keys = KeyMap::new(0);
         assert!(!keys.is_full());
         keys.note(keys.hash(b"a"), 3);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_of_the_map_that_made_it() {
+    fn hashes_of_two_maps_differ() {
         assert_ne!(KeyMap::new(0).hash(b"a"), KeyMap::new(0).hash(b"a"));
     }
 }

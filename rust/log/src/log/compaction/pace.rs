@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spent_takes_its_time() {
+    fn spent_bytes_take_their_time() {
         assert_eq!(ahead(100.0, 300, 1000), 2 * SECOND);
         assert_eq!(ahead(100.0, 300, 4000), Duration::ZERO);
         assert_eq!(ahead(f64::MAX, usize::MAX, 0), Duration::ZERO);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_pace_of_nothing_only_a_cancellation_ends_the_wait() {
+    fn only_a_cancellation_ends_a_wait_at_pace_zero() {
         for pace in [0.0, -1.0, f64::MIN_POSITIVE] {
             assert!(ahead(pace, 1, 1000) > 1_000_000 * SECOND, "{pace}");
         }

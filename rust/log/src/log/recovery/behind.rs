@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn space_that_was_only_reserved_is_not_read_and_hides_no_batch() {
+    fn reserved_space_is_not_read_and_hides_no_batch() {
         let mut builder = BatchBuilder::new(BatchOptions::default());
         builder.append(0, None, Some(&[0; 100]), &[]).unwrap();
         let start = 5 << 20;

@@ -293,7 +293,7 @@ fn a_look_changes_nothing_and_every_way_to_open_a_log_agrees_with_it() {
 }
 
 #[test]
-fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
+fn rebuilt_indexes_get_sparser_above_the_memory_limit() {
     const ENTRIES_MAX: usize = 64;
     let (disk, random) = (MemoryDisk::default(), &mut Random::new(1));
     disk.create_dir_all(Path::new("/data")).unwrap();
@@ -331,7 +331,7 @@ fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
 }
 
 #[test]
-fn the_newest_producer_snapshots_are_made_where_all_would_take_too_much_memory() {
+fn only_the_newest_producer_snapshots_are_made_above_the_memory_limit() {
     const BYTES_MAX: usize = 500;
     let (disk, random) = (MemoryDisk::default(), &mut Random::new(1));
     disk.create_dir_all(Path::new("/data")).unwrap();

@@ -97,7 +97,7 @@ fn good_batches_of_every_codec_stay_byte_for_byte() {
 }
 
 #[test]
-fn what_follows_the_first_batch_is_ignored() {
+fn bytes_after_the_first_batch_are_ignored() {
     let mut bytes = three(Compression::None);
     let size = bytes.len();
     bytes.extend_from_slice(&[0xff; 30]);
@@ -105,7 +105,7 @@ fn what_follows_the_first_batch_is_ignored() {
 }
 
 #[test]
-fn headers_that_lie_are_refused_each_with_its_reason() {
+fn invalid_headers_are_rejected_each_with_its_reason() {
     let good = three(Compression::None);
     let cut = good.len() - 1;
     let size = good.len();
@@ -155,7 +155,7 @@ fn coordinators_may_write_control_batches_at_any_offset() {
 }
 
 #[test]
-fn undecodable_and_broken_records_are_told_apart() {
+fn undecodable_and_broken_records_are_distinguished() {
     let good = three(Compression::None);
     let payload = &good[HEADER..];
     for attributes in [1, 2, 3, 4, 5, 7] {
@@ -183,7 +183,7 @@ fn odd_attribute_bits_are_kept() {
 }
 
 #[test]
-fn batches_beyond_the_topics_bound_are_too_large_also_once_rewritten() {
+fn batches_above_the_maximum_are_rejected_also_after_a_rewrite() {
     let mut bytes = three(Compression::None);
     let size = bytes.len();
     let small = ValidateRules { batch_bytes_max: size - 1, ..rules() };
@@ -210,7 +210,7 @@ fn decompression_stops_at_the_limit() {
 }
 
 #[test]
-fn records_of_compressed_batches_are_held_to_the_topics_maximum() {
+fn records_of_compressed_batches_must_not_exceed_the_maximum() {
     for codec in Compression::ALL {
         let options = BatchOptions { compression: codec, ..BatchOptions::default() };
         let mut bytes = batch_of(options, &[(NOW, Some(b"k"))]);
@@ -241,7 +241,7 @@ fn compacted_topics_refuse_records_without_key_by_their_index() {
 }
 
 #[test]
-fn timestamps_outside_the_topics_range_are_refused_and_none_is_fine() {
+fn timestamps_out_of_range_are_rejected_and_a_missing_one_is_accepted() {
     let bounds = ValidateRules { before_max_ms: 1000, ..rules() };
     let times = [NOW - 1001, NOW - 1000, -1, NOW + HOUR, NOW + HOUR + 1];
     let records = times.map(|time| (time, None));
@@ -298,7 +298,7 @@ fn the_log_append_time_bit_of_a_producer_is_cleared_or_refused() {
 }
 
 #[test]
-fn compression_type_rewrites_only_what_comes_in_another_codec() {
+fn compression_type_rewrites_only_batches_in_another_codec() {
     for source in Compression::ALL {
         for target in Compression::ALL {
             let options = BatchOptions {
@@ -346,7 +346,7 @@ fn repeated_deltas_pass_uncompressed_and_are_renumbered_compressed() {
 
 proptest! {
     #[test]
-    fn mutated_batches_are_judged_without_panic_and_refused_ones_left_alone(
+    fn mutated_batches_never_panic_and_rejected_ones_are_unchanged(
         codec in 0..5i16,
         target in 0..6i16,
         changes in prop::collection::vec((0..400usize, any::<u8>()), 0..4),
@@ -395,7 +395,7 @@ fn eight_mib(codec: Compression, timestamp: i64) -> Vec<u8> {
 }
 
 #[test]
-fn large_batches_are_judged_through_a_window_as_they_are_as_a_whole() {
+fn validation_through_a_window_equals_validation_as_a_whole() {
     let compacted = ValidateRules { topic_compacted: true, ..rules() };
     let stamping = ValidateRules { timestamp_type: TimestampType::LogAppendTime, ..rules() };
     for codec in Compression::ALL {
@@ -414,7 +414,7 @@ fn large_batches_are_judged_through_a_window_as_they_are_as_a_whole() {
 }
 
 #[test]
-fn records_on_both_sides_of_a_window_are_held_to_the_topics_maximum() {
+fn records_that_cross_a_window_must_not_exceed_the_maximum() {
     let value = vec![b'v'; 8 << 20];
     let options = BatchOptions { compression: Compression::Lz4, ..BatchOptions::default() };
     let mut builder = BatchBuilder::new(options);
