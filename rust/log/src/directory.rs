@@ -66,7 +66,7 @@ pub type PartitionKey = (String, i32);
 pub struct PartitionDir {
     /// Full path.
     pub path: PathBuf,
-    /// Its topic.
+    /// The topic in its name.
     pub topic: String,
     /// Its index in the topic.
     pub partition: i32,
@@ -332,7 +332,8 @@ impl LogDirectory {
         }
     }
 
-    /// Closes a partition's log and renames its directory; [`Self::remove_deleted`] removes it later.
+    /// Closes a partition's log and renames its directory; [`Self::remove_deleted`] removes it
+    /// later.
     ///
     /// The rename becomes durable with the next sync of the parent directory, for a checkpoint or a
     /// new partition. One sync for each of a thousand deleted topics would take seconds; after an

@@ -229,7 +229,7 @@ impl LibraryLog {
         Ok(true)
     }
 
-    /// The log.
+    /// The current log; [`LibraryLog::refresh`] may replace it.
     pub fn log(&self) -> Arc<Log> {
         self.log.lock().clone()
     }

@@ -55,7 +55,7 @@ impl<D, H> HookedDisk<D, H> {
         &self.disk
     }
 
-    /// The hook.
+    /// The hook that is called before operations.
     pub fn hook(&self) -> &H {
         &self.hook
     }

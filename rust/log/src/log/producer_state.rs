@@ -46,7 +46,7 @@ pub enum AppendOrigin {
 pub struct BatchSummary {
     /// Id of the idempotent producer, if there is one.
     pub producer_id: ProducerId,
-    /// Epoch of the producer.
+    /// Its epoch in this batch; −1 without a producer id.
     pub producer_epoch: ProducerEpoch,
     /// Sequence of the first record.
     pub base_sequence: i32,
@@ -119,7 +119,7 @@ impl BatchMetadata {
 /// One producer's state on this partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducerEntry {
-    /// Producer id.
+    /// The producer whose state this is.
     pub producer_id: ProducerId,
     /// Newest epoch.
     pub producer_epoch: ProducerEpoch,
@@ -307,7 +307,7 @@ pub enum ProducerError {
          {found} instead of {expected}"
     )]
     OutOfOrderSequence {
-        /// Producer id.
+        /// The producer that sent the batch.
         producer_id: ProducerId,
         /// Epoch of the batch.
         producer_epoch: ProducerEpoch,
@@ -321,7 +321,7 @@ pub enum ProducerError {
         "epoch {found} of producer {producer_id} is smaller than the last seen epoch {current}"
     )]
     InvalidProducerEpoch {
-        /// Producer id.
+        /// The producer of the batch or marker.
         producer_id: ProducerId,
         /// Epoch of the batch or marker.
         found: ProducerEpoch,
@@ -331,13 +331,13 @@ pub enum ProducerError {
     /// A write outside of a transaction while one is open.
     #[error("expected transactional write from producer {producer_id}")]
     InvalidTxnState {
-        /// Producer id.
+        /// The producer that sent the batch.
         producer_id: ProducerId,
     },
     /// A write to a transaction that is not open and was not verified.
     #[error("a record of producer {producer_id} was not part of an ongoing transaction")]
     NotInTransaction {
-        /// Producer id.
+        /// The producer that sent the batch.
         producer_id: ProducerId,
     },
     /// A newer transaction coordinator has written to the log.
@@ -345,7 +345,7 @@ pub enum ProducerError {
         "coordinator epoch {found} for producer {producer_id} is smaller than the last seen {current}"
     )]
     TransactionCoordinatorFenced {
-        /// Producer id.
+        /// The producer whose transaction the marker ends.
         producer_id: ProducerId,
         /// Epoch of the marker.
         found: i32,
@@ -368,7 +368,7 @@ pub enum Check {
 pub struct AppendedMarker {
     /// The producer whose transaction it ends.
     pub producer_id: ProducerId,
-    /// Epoch of the producer.
+    /// Its epoch when the marker was written.
     pub producer_epoch: ProducerEpoch,
     /// The decision and the coordinator's epoch.
     pub marker: EndTransactionMarker,
@@ -381,7 +381,7 @@ pub struct AppendedMarker {
 /// A transaction whose marker was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedTxn {
-    /// Producer id.
+    /// The producer whose transaction ended.
     pub producer_id: ProducerId,
     /// Offset of its first record.
     pub first_offset: i64,

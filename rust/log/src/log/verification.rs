@@ -59,9 +59,9 @@ pub enum TransactionRule {
 /// The first batch of a transaction from a client.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstBatch {
-    /// Id of the producer.
+    /// The producer that starts the transaction.
     pub producer_id: ProducerId,
-    /// Epoch of the producer.
+    /// Its epoch in that transaction.
     pub producer_epoch: ProducerEpoch,
     /// Sequence of its first record.
     pub base_sequence: i32,

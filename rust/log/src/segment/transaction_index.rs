@@ -12,7 +12,7 @@ const VERSION: i16 = 0;
 /// An aborted transaction. All offsets are those of records in this log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbortedTxn {
-    /// Id of the producer.
+    /// The producer whose transaction it was.
     pub producer_id: ProducerId,
     /// Offset of its first record.
     pub first_offset: i64,

@@ -171,7 +171,7 @@ pub enum ValidateError {
     /// The first sequence of an idempotent producer's batch is negative.
     #[error("invalid sequence number {sequence} in record batch with producer id {producer_id}")]
     Sequence {
-        /// Id of the producer.
+        /// The producer that sent the batch.
         producer_id: ProducerId,
         /// Sequence of the first record.
         sequence: i32,
