@@ -1,5 +1,5 @@
-//! Short runs of the fuzz targets by `cargo test`: on a corpus, its mutations and random bytes. The tests of record, wire
-//! and log include this file.
+//! Short runs of the fuzz targets by `cargo test`: on a corpus, its mutations and random bytes. The
+//! tests of record, wire and log include this file.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 #[path = "random.rs"]
@@ -7,7 +7,7 @@ mod random;
 
 use std::time::{Duration, Instant};
 
-/// Random inputs, with a fixed seed: the same run every time, but for its length.
+/// Random inputs with a fixed seed: every run has the same inputs, except for the number of them.
 pub struct Random(random::Random);
 
 impl Random {
@@ -15,12 +15,13 @@ impl Random {
         self.0.next()
     }
 
-    /// A number below `bound`; 0 if there is none.
+    /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// Fewer than `size_max` bytes. Small numbers make more of the structure, so there are many.
+    /// Fewer than `size_max` bytes. Many are small numbers, because these are most of the structure
+    /// of the formats.
     pub fn bytes(&mut self, size_max: usize) -> Vec<u8> {
         let size = self.below(size_max);
         (0..size)
@@ -28,7 +29,7 @@ impl Random {
             .collect()
     }
 
-    /// One to four of the usual mutations, each at a random place.
+    /// One to four common mutations, each at a random position.
     pub fn mutate(&mut self, data: &mut Vec<u8>) {
         for _ in 0..=self.below(4) {
             let at = self.below(data.len());
@@ -45,7 +46,7 @@ impl Random {
     }
 }
 
-/// Calls `step` again and again for `FUZZ_SECONDS` (10).
+/// Calls `step` repeatedly for `FUZZ_SECONDS` (10).
 pub fn repeat(mut step: impl FnMut(&mut Random)) {
     let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     #[expect(clippy::disallowed_methods, reason = "a time limit of the run, not of what is tested")]
@@ -57,7 +58,8 @@ pub fn repeat(mut step: impl FnMut(&mut Random)) {
     }
 }
 
-/// Gives `target` all of `corpus`, then mutations of it, the end of one behind another, and random bytes.
+/// Calls `target` with each input in `corpus`, then with mutations, the end of one input after
+/// another, and random bytes.
 pub fn run(corpus: &[Vec<u8>], target: fn(&[u8])) {
     for data in corpus {
         target(data);
@@ -76,7 +78,8 @@ pub fn run(corpus: &[Vec<u8>], target: fn(&[u8])) {
     });
 }
 
-/// The files of `tests/corpus/TARGET` of the crate that includes this: what a fuzz run has found once.
+/// The files of `tests/corpus/TARGET` in the crate that includes this file: inputs that an earlier
+/// fuzz run has found.
 pub fn corpus(target: &str) -> Vec<Vec<u8>> {
     let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let files = std::fs::read_dir(tests.join("corpus").join(target)).expect("the corpus");

@@ -1,4 +1,5 @@
-//! The random numbers of tests: the same for the same seed. The tests of record, wire and log include this file.
+//! Random numbers for tests, always the same for a seed. The tests of record, wire and log include
+//! this file.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 /// A small generator (`SplitMix64`).
@@ -17,7 +18,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
@@ -26,7 +27,7 @@ impl Random {
         items.get(self.below(items.len().max(1) as u64) as usize)
     }
 
-    /// Bytes of which compression makes no less.
+    /// Bytes that cannot be compressed.
     pub fn noise(&mut self, size: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> =
             (0..size.div_ceil(8)).flat_map(|_| self.next().to_be_bytes()).collect();

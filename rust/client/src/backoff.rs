@@ -1,10 +1,11 @@
-//! How long a node that could not be reached is left alone.
+//! The pause before the next connection attempt to a node that could not be reached.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Of the pause, at random: nodes that lost the same peer do not come back in step.
+/// Random deviation, in percent of the pause, so that nodes that lost the same peer do not
+/// reconnect at the same time.
 const JITTER_PERCENT: u64 = 20;
 
 /// A pause that doubles with each failure.
@@ -33,13 +34,13 @@ impl Backoff {
         self.until = Some(now + self.jittered(pause));
     }
 
-    /// What is left of the pause.
+    /// Remaining time of the pause; `None` without one.
     pub(crate) fn remaining(&self, now: Instant) -> Option<Duration> {
         let left = self.until?.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)
     }
 
-    /// Up to 20 % shorter or longer.
+    /// Makes the pause up to 20 % shorter or longer.
     fn jittered(&mut self, pause: Duration) -> Duration {
         // SplitMix64 (Steele, Lea, Flood 2014).
         self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -1,4 +1,4 @@
-//! The client: a task for each destination.
+//! The client, with a task for each destination.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::options::ClientOptions;
 use crate::request::{Completion, Destination, Pending, Request, SendError, Wanted};
 use crate::table::{Links, Table};
 
-/// See the crate.
+/// Sends requests to other nodes; see the crate documentation.
 #[derive(Debug)]
 pub struct Client<C> {
     connector: Arc<C>,
@@ -27,16 +27,16 @@ pub struct Client<C> {
     open: Arc<Open>,
 }
 
-/// Requests that have not ended.
+/// Counts the requests that have not ended.
 #[derive(Debug, Default)]
 struct Open {
     count: AtomicUsize,
-    /// Told when one ends.
+    /// Notified when a request ends.
     ended: Notify,
 }
 
 impl<C: Connector> Client<C> {
-    /// Opens nothing yet.
+    /// Creates a client without connections.
     pub fn new(connector: C, options: ClientOptions, runtime: Handle) -> Client<C> {
         Client {
             connector: Arc::new(connector),
@@ -47,7 +47,8 @@ impl<C: Connector> Client<C> {
         }
     }
 
-    /// Sends a request; `done` is called once, on a thread of the runtime or on this one, and must not wait.
+    /// Sends a request. `done` is called once, on a thread of the runtime or on the calling thread,
+    /// and must not block.
     pub fn send(
         &self,
         to: &Destination,
@@ -60,8 +61,9 @@ impl<C: Connector> Client<C> {
         self.begin(to, wanted, timeout, done);
     }
 
-    /// Opens a connection if there is none, and waits for its end, which comes as an error: [`SendError::Refused`] if
-    /// nobody listens there, [`SendError::TimedOut`] if it lasts. `done` is called as by [`Client::send`].
+    /// Opens a connection if there is none, and reports its end as an error: [`SendError::Refused`]
+    /// if the port is not in use, [`SendError::TimedOut`] if the connection outlasts `timeout`.
+    /// `done` is called as in [`Client::send`].
     pub fn watch(
         &self,
         to: &Destination,
@@ -94,7 +96,8 @@ impl<C: Connector> Client<C> {
         drop(refused);
     }
 
-    /// Gives the request to the task of its destination; back if there is none to come.
+    /// Passes the request to the task of its destination; returns it if there is no task and none
+    /// can be started.
     fn hand_over(&self, to: &Destination, pending: Pending) -> Option<Pending> {
         let mut links = self.table.0.lock();
         if links.is_closed {
@@ -103,18 +106,18 @@ impl<C: Connector> Client<C> {
         let Some(sender) = links.senders.get(to) else {
             return self.start(to, &mut links).send(pending).err().map(|refused| refused.0);
         };
-        // A task that has crashed gets a successor.
+        // The task has crashed, so a new one is started.
         let Err(refused) = sender.send(pending) else { return None };
         self.start(to, &mut links).send(refused.0).err().map(|refused| refused.0)
     }
 
-    /// Ends the connection to a destination, and all requests to it, as [`SendError::Closed`].
+    /// Ends the connection to a destination, and all requests to it with [`SendError::Closed`].
     pub fn disconnect(&self, to: &Destination) {
         let sender = self.table.0.lock().senders.remove(to);
         drop(sender);
     }
 
-    /// Ends everything; what is sent from now on is [`SendError::Closed`].
+    /// Ends all connections and requests; later requests fail with [`SendError::Closed`].
     pub fn close(&self) {
         let senders = {
             let mut links = self.table.0.lock();
@@ -124,12 +127,12 @@ impl<C: Connector> Client<C> {
         drop(senders);
     }
 
-    /// Requests that are open.
+    /// Number of open requests.
     pub fn open_count(&self) -> usize {
         self.open.count.load(Ordering::Acquire)
     }
 
-    /// Returns when no request is open; after [`Client::close`] that is soon.
+    /// Waits until no request is open, which is soon after [`Client::close`].
     pub async fn wait_none(&self) {
         loop {
             let ended = self.open.ended.notified();

@@ -1,4 +1,4 @@
-//! Where connections come from.
+//! Opens connections.
 
 use std::future::Future;
 use std::io;
@@ -12,16 +12,16 @@ use tokio::sync::oneshot;
 
 use crate::request::Destination;
 
-/// Opens connections.
+/// Opens connections of one kind.
 pub trait Connector: Send + Sync + 'static {
-    /// What carries bytes.
+    /// A connection that carries bytes.
     type Stream: AsyncRead + AsyncWrite + Send;
 
-    /// Opens one; the caller bounds the time.
+    /// Opens a connection; the caller limits the time.
     fn open(&self, to: &Destination) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
-/// Over TCP.
+/// Connects over TCP.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tcp;
 
@@ -44,10 +44,11 @@ impl Connector for Tcp {
     }
 }
 
-/// What a name stands for. The system is asked on a thread of its own: the runtime's may be all taken, and it may take long.
+/// Resolves a name. Uses a new thread, because a look-up may be slow and the runtime's threads may
+/// all be busy.
 ///
 /// # Errors
-/// It stands for nothing, or the system cannot be asked.
+/// The name cannot be resolved, or no thread can be started.
 pub async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);

@@ -1,8 +1,10 @@
-//! What one connection says and hears, without the connection: requests become bytes, bytes become answers.
+//! The protocol of one connection, without the connection itself: converts requests into bytes, and
+//! bytes into responses.
 //!
-//! The peer's versions are asked for first (KIP-511: by version 3, and by 0 where the peer knows no such version); requests
-//! wait for them. Answers come in the order of the requests, so that a correlation id that is not the next one's, or an
-//! answer that nobody waits for, ends the connection.
+//! The first request gets the peer's versions (KIP-511: with version 3, and with version 0 if the
+//! peer does not support that); other requests wait for the response. Responses arrive in the order
+//! of the requests, so an unexpected correlation id, or a response without a request, ends the
+//! connection.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -24,15 +26,16 @@ const API_VERSIONS: i16 = 3;
 const UNSUPPORTED_VERSION: i16 = 35;
 const SOFTWARE_NAME: &str = "pykafka-core";
 
-/// Of the next `AlterPartition` of this process, by whichever connection: a controller tells by it what a broker asked for before
-/// it gave up and asked again, as it can of Apache Kafka's brokers, whose ids of these grow over reconnections too.
+/// Correlation id of the next `AlterPartition` request of this process, on any connection. It
+/// allows a controller to recognize requests that a broker has repeated after giving up on them.
+/// Those ids also increase across reconnections in Apache Kafka's brokers.
 static NEXT_ISR_CHANGE: AtomicI32 = AtomicI32::new(0);
 const ALTER_PARTITION: ApiKey = ApiKey(56);
 
-/// Why a connection must end.
+/// The reason why a connection must end.
 pub(crate) type Broken = Arc<str>;
 
-/// A request under way.
+/// A request that was sent and has no response yet.
 #[derive(Debug)]
 struct UnderWay {
     correlation_id: i32,
@@ -40,31 +43,31 @@ struct UnderWay {
     api_version: i16,
     deadline: Instant,
     answer_bytes_expected: usize,
-    /// None: the peer's versions, which this side wants to know.
+    /// `None` for the request for the peer's versions.
     completion: Option<Completion>,
 }
 
 type Versions = HashMap<i16, (i16, i16)>;
 
-/// See the module.
+/// The state of one connection; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     client_id: Arc<str>,
     answer_bytes_max: usize,
-    /// The last one, but for `AlterPartition`.
+    /// The last correlation id, except those of `AlterPartition`.
     correlation_id: i32,
     versions: Option<Versions>,
-    /// Until the versions are known.
+    /// Requests that wait for the versions.
     waiting: VecDeque<Pending>,
     under_way: VecDeque<UnderWay>,
-    /// Who waits for the end of the connection.
+    /// Callers that wait for the end of the connection.
     watching: VecDeque<Pending>,
     input: BytesMut,
     output: BytesMut,
 }
 
 impl Exchange {
-    /// Begins with the question for versions, to be answered by `deadline`.
+    /// Starts with the request for versions, whose response must arrive by `deadline`.
     pub(crate) fn begin(
         client_id: Arc<str>,
         answer_bytes_max: usize,
@@ -85,17 +88,17 @@ impl Exchange {
         exchange
     }
 
-    /// Whether the peer has told its versions: it speaks Kafka's protocol.
+    /// True if the peer has sent its versions, so that it uses Kafka's protocol.
     pub(crate) fn is_established(&self) -> bool {
         self.versions.is_some()
     }
 
-    /// Whether nothing is open.
+    /// True without open requests.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.under_way.is_empty() && self.watching.is_empty()
     }
 
-    /// Room for bytes from the peer, and bytes for it.
+    /// The buffer for bytes from the peer, with free capacity, and the bytes to send.
     pub(crate) fn buffers(&mut self) -> (&mut BytesMut, &mut BytesMut) {
         let missing = match self.frame_size() {
             Ok(Some(size)) => (PREFIX_SIZE + size).saturating_sub(self.input.len()),
@@ -107,7 +110,7 @@ impl Exchange {
         (&mut self.input, &mut self.output)
     }
 
-    /// Takes a request on; it is over at once if the peer cannot answer it.
+    /// Sends a request or queues it; fails it immediately if the peer does not support its version.
     pub(crate) fn submit(&mut self, pending: Pending) {
         let Some(versions) = &self.versions else { return self.waiting.push_back(pending) };
         let Wanted::Answer { api_key, api_version, ref body, bytes_expected } = pending.wanted
@@ -123,7 +126,7 @@ impl Exchange {
         self.ask(api_key, api_version, &body, deadline, bytes_expected, Some(completion));
     }
 
-    /// Handles the whole frames of the input.
+    /// Handles the complete frames in the input.
     pub(crate) fn received(&mut self) -> Result<(), Broken> {
         while let Some(size) = self.frame_size()? {
             if self.input.len() < PREFIX_SIZE + size {
@@ -136,13 +139,14 @@ impl Exchange {
         Ok(())
     }
 
-    /// When [`Exchange::expire`] has something to do.
+    /// The next time at which [`Exchange::expire`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let waiting = self.waiting.iter().chain(&self.watching).map(|pending| pending.deadline);
         self.under_way.iter().map(|asked| asked.deadline).chain(waiting).min()
     }
 
-    /// Ends requests whose deadline has passed. One that is under way breaks the connection.
+    /// Ends requests whose deadline has passed. If such a request was sent already, the connection
+    /// must end.
     pub(crate) fn expire(&mut self, now: Instant) -> Result<(), Broken> {
         expire(&mut self.waiting, now);
         expire(&mut self.watching, now);
@@ -159,7 +163,7 @@ impl Exchange {
         if is_broken { Err("the peer did not answer in time".into()) } else { Ok(()) }
     }
 
-    /// The connection has ended: so have all requests.
+    /// Ends all requests because the connection has ended.
     pub(crate) fn fail(self, error: &SendError) {
         let under_way = self.under_way.into_iter().filter_map(|asked| asked.completion);
         let waiting = self.waiting.into_iter().chain(self.watching);
@@ -254,7 +258,7 @@ impl Exchange {
     }
 
     fn versions_told(&mut self, asked: i16, deadline: Instant, body: &[u8]) -> Result<(), Broken> {
-        // An error is answered in version 0, whatever was asked for.
+        // Error responses have version 0, whatever version was requested.
         let code = body.first_chunk().map(|code| i16::from_be_bytes(*code));
         if code == Some(UNSUPPORTED_VERSION) && asked > 0 {
             self.ask_versions(0, deadline);
@@ -279,7 +283,8 @@ impl Exchange {
 mod tests {
     use super::*;
 
-    /// Room for input once an answer of 1 MiB has begun, of which this is expected.
+    /// Capacity of the input buffer after the start of a response of 1 MiB, if
+    /// `answer_bytes_expected` are expected.
     fn room(answer_bytes_expected: usize) -> usize {
         let mut exchange = Exchange::begin("test".into(), 1 << 24, Instant::now());
         exchange.under_way.clear();

@@ -1,23 +1,28 @@
 //! Requests to other nodes.
 //!
 //! # Theory of operation
-//! [`Client::send`] names a [`Destination`], which is a listener of a node and a purpose. Each destination has a task
-//! (`link`) with at most one connection, opened when there is something to send. What two purposes send to a node does not
-//! wait for each other: a Fetch that waits for records holds up no heartbeat.
+//! [`Client::send`] gets a [`Destination`], which is a listener of a node and a purpose. Each
+//! destination has a task (`link`) with at most one connection, which is opened when there is
+//! something to send. Requests for two purposes do not wait for each other: a Fetch that waits for
+//! records does not delay a heartbeat.
 //!
-//! A new connection first asks for the peer's versions (`exchange`); a request in a version that the peer does not have is
-//! not sent. Requests leave in the order of `send`, several of them before the first answer, and answers come in that order.
+//! A new connection first requests the peer's versions (`exchange`); a request in a version that
+//! the peer does not support is not sent. Requests are sent in the order of `send`, several of them
+//! before the first response, and responses arrive in the same order.
 //!
-//! A request ends once, with the body of its answer or a [`SendError`]: [`Completion`] sees to that. Nothing is sent
-//! again here, as only the caller knows whether a request may be repeated. A request that was under way when its
-//! connection ended may have been carried out.
+//! A request ends exactly once, with the body of its response or a [`SendError`], as [`Completion`]
+//! guarantees. Requests are never retried here, because only the caller can decide whether a
+//! request may be repeated. A request that was sent before its connection ended may have been
+//! executed.
 //!
-//! - Each request has a deadline. One that passes while the request is under way ends the connection, as the answers
-//!   behind it would be late, too.
-//! - After a connection that could not be opened there is none for a while, which doubles each time (`backoff`): requests
-//!   end at once. The caller's own pauses need not be exact.
-//! - A connection without anything to do for long is closed, and its task ends.
-//! - The number of open requests is bounded; so is the size of an answer, which takes memory as it arrives.
+//! - Each request has a deadline. If it passes after the request was sent, the connection ends,
+//!   because the later responses would be late too.
+//! - After a failed connection attempt, no connection is opened during a pause, which doubles with
+//!   each failure (`backoff`). Requests fail immediately during the pause, so callers need no exact
+//!   pauses of their own.
+//! - A connection without requests for a long time is closed, and its task ends.
+//! - The number of open requests is limited, and so is the size of a response, which uses memory as
+//!   it arrives.
 
 mod backoff;
 mod client;

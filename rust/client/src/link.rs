@@ -1,4 +1,5 @@
-//! The task of one destination: it opens the connection when there is something to send, and serves it.
+//! The task of one destination. It opens the connection when there is something to send, and serves
+//! it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +16,7 @@ use crate::options::ClientOptions;
 use crate::request::{Destination, Pending, SendError, expire};
 use crate::table::Table;
 
-/// Nobody sends to this destination any more.
+/// All senders to this destination were dropped.
 struct Closed;
 
 pub(crate) struct Link<C> {
@@ -43,7 +44,7 @@ impl<C: Connector> Link<C> {
         }
     }
 
-    /// Sends a request on a new connection, and what comes while it lasts.
+    /// Sends a request on a new connection, and further ones while the connection lasts.
     async fn serve(&mut self, pending: Pending) -> Result<(), Closed> {
         let now = Instant::now();
         if let Some(pause) = self.backoff.remaining(now) {
@@ -70,7 +71,7 @@ impl<C: Connector> Link<C> {
         }
     }
 
-    /// Opens a connection; requests that come meanwhile wait for it, as long as they may.
+    /// Opens a connection. Requests that arrive during this wait for it until their deadlines.
     async fn connect(
         &mut self,
         waiting: &mut VecDeque<Pending>,
@@ -93,7 +94,7 @@ impl<C: Connector> Link<C> {
         }
     }
 
-    /// Until the connection ends.
+    /// Serves a connection until it ends.
     async fn exchange(
         &mut self,
         stream: C::Stream,

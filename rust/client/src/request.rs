@@ -1,4 +1,4 @@
-//! What is sent, where, and how it ends.
+//! Requests, their destinations and their results.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,14 +10,14 @@ use bytes::Bytes;
 use pykafka_wire::ApiKey;
 use tokio::time::Instant;
 
-/// A listener of a node, and what for: requests for different purposes have connections of their own.
+/// A listener of a node, and a purpose. Requests for different purposes use separate connections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Destination {
-    /// Such as "quorum".
+    /// For example "quorum".
     pub purpose: Arc<str>,
-    /// A name or an address.
+    /// Host name or IP address.
     pub host: Arc<str>,
-    /// Its port.
+    /// TCP port of the listener.
     pub port: u16,
 }
 
@@ -27,56 +27,58 @@ impl fmt::Display for Destination {
     }
 }
 
-/// One request.
+/// A request and its limits.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Which API.
+    /// Numeric key of the API.
     pub api_key: ApiKey,
     /// The version in which the body is encoded.
     pub api_version: i16,
-    /// What follows the header.
+    /// The encoded request without its header.
     pub body: Bytes,
-    /// Time until its answer, with that for a connection.
+    /// Time until the response, including that for a connection.
     pub timeout: Duration,
-    /// An answer up to this size gets its memory at once, and is not moved while it grows; 0 for answers that are small.
+    /// Memory for a response up to this size is allocated at once, so that the response is not
+    /// copied while it grows; 0 for small responses.
     pub answer_bytes_expected: usize,
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Nobody listens there: the peer's host refuses connections to this port. Nothing was sent.
+    /// The peer's host refuses connections to this port. Nothing was sent.
     #[error("refused: {0}")]
     Refused(Arc<str>),
-    /// There is no connection, or it ended; the request may have been carried out.
+    /// The connection could not be opened, or has ended. The request may have been executed.
     #[error("no connection: {0}")]
     Disconnected(Arc<str>),
-    /// Its time is over; it may have been carried out, or will be.
+    /// The deadline has passed. The request may have been executed, or may still be.
     #[error("no answer in time")]
     TimedOut,
-    /// The peer does not have this version; nothing was sent.
+    /// The peer does not support this version; nothing was sent.
     #[error("the peer has versions {min} to {max}")]
     UnsupportedVersion {
-        /// The lowest that it has.
+        /// The lowest supported version.
         min: i16,
-        /// The highest; -1 if it does not have this API.
+        /// The highest supported version; −1 if the peer does not support the API.
         max: i16,
     },
     /// Too many requests are open; nothing was sent.
     #[error("{0} requests are open")]
     Full(usize),
-    /// The client was closed, or this destination was; the request may have been carried out.
+    /// The client or this destination was closed; the request may have been executed.
     #[error("closed")]
     Closed,
 }
 
 type Done = Box<dyn FnOnce(Result<Bytes, SendError>) + Send>;
 
-/// What is called with the end of a request, once; dropping it is [`SendError::Closed`].
+/// A function that is called once with the result of a request. Dropping it calls the function with
+/// [`SendError::Closed`].
 pub struct Completion(Option<Done>);
 
 impl Completion {
-    /// `done` is called on a thread of the network and must not wait.
+    /// `done` is called on a network thread and must not block.
     pub fn new(done: impl FnOnce(Result<Bytes, SendError>) + Send + 'static) -> Completion {
         Completion(Some(Box::new(done)))
     }
@@ -102,16 +104,16 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// What one waits for.
+/// The event that a caller waits for.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// The answer to a request.
+    /// The response to a request.
     Answer { api_key: ApiKey, api_version: i16, body: Bytes, bytes_expected: usize },
     /// The end of the connection.
     End,
 }
 
-/// What is not under way yet.
+/// A request that was not sent yet, or a caller that waits for the end of the connection.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) wanted: Wanted,
@@ -119,7 +121,7 @@ pub(crate) struct Pending {
     pub(crate) completion: Completion,
 }
 
-/// Ends those whose deadline has passed.
+/// Ends requests whose deadline has passed.
 pub(crate) fn expire(waiting: &mut VecDeque<Pending>, now: Instant) {
     let (late, left): (VecDeque<_>, VecDeque<_>) =
         mem::take(waiting).into_iter().partition(|pending| pending.deadline <= now);

@@ -22,7 +22,7 @@ impl Table {
     pub(crate) fn retire(&self, to: &Destination, requests: &UnboundedReceiver<Pending>) -> bool {
         let mut links = self.0.lock();
         let is_done = requests.is_empty();
-        // After `disconnect` the entry may be that of a successor, which stays.
+        // After `disconnect` the entry may belong to a new task, and must be kept.
         if is_done && !requests.is_closed() {
             links.senders.remove(to);
         }

@@ -1,4 +1,4 @@
-//! A client and peers that a test plays, on pipes in memory and a clock that stands still.
+//! A client, and peers that the test controls, on pipes in memory and with a paused clock.
 
 use std::future::Future;
 use std::io;
@@ -21,7 +21,7 @@ const PIPE_BYTES: usize = 1 << 10;
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Hands the other ends of its connections to the test, while it is to be reached.
+/// Passes the other ends of its connections to the test, as long as the test accepts them.
 struct Pipes {
     peers: mpsc::UnboundedSender<Peer>,
     tried: Arc<AtomicUsize>,
@@ -38,7 +38,7 @@ impl Connector for Pipes {
     }
 }
 
-/// The other end.
+/// The other end of a connection.
 struct Peer(DuplexStream);
 
 struct Asked {
@@ -160,14 +160,14 @@ impl Setting {
         self.peers.recv().await.expect("the client is there")
     }
 
-    /// One that has told its versions.
+    /// A peer that has sent its versions.
     async fn told_peer(&mut self) -> Peer {
         let mut peer = self.peer().await;
         peer.tell_versions().await;
         peer
     }
 
-    /// One over which a request was answered.
+    /// A peer that has answered a request.
     async fn connected(&mut self) -> Peer {
         let ended = self.send("first");
         let mut peer = self.peer().await;
@@ -230,7 +230,7 @@ async fn purposes_do_not_wait_for_each_other() {
     assert!(polled.is_closed().await);
 }
 
-/// A controller tells by them which was asked for before another one, and nothing else makes them grow.
+/// A controller uses the ids to order the requests, so no other request may use them up.
 #[tokio::test(start_paused = true)]
 async fn changes_of_an_isr_are_numbered_over_all_connections() {
     let mut setting = Setting::new();
@@ -281,7 +281,7 @@ async fn the_end_of_a_connection_can_be_awaited_during_requests() {
     assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"hello, too"))));
     let short = setting.watch(SECOND);
     assert_eq!(error_of(short).await, SendError::TimedOut);
-    // Longer than a connection without requests lasts.
+    // Longer than the limit of a connection without requests.
     advance(1800 * SECOND).await;
     drop(peer);
     assert!(is_disconnected(&error_of(watched).await, "the peer closed it"));
@@ -416,7 +416,8 @@ async fn large_requests_and_replies_can_cross() {
     let large = "x".repeat(100 * PIPE_BYTES).leak();
     let (one, two) = (setting.send("one"), setting.send(large));
     let asked = peer.next().await;
-    // The peer reads nothing more before its answer is out, and this side has more to write than the pipe takes.
+    // The peer reads nothing more until its response is sent, and the client has more to write than
+    // the pipe can hold.
     peer.answer(&asked, large.as_bytes()).await;
     assert_eq!(one.await.expect("it ends").expect("an answer").len(), large.len());
     let asked = peer.next().await;
