@@ -122,8 +122,8 @@ pub struct Host {
     pub log_ring: Arc<LogRing>,
     /// Threads that wait for background syncs.
     pub syncer: Pool,
-    /// Threads for checkpoints. A stop does not wait for them as for the other pools, because they
-    /// may wait for its end.
+    /// Threads for checkpoints. Unlike for the other pools, a stop does not wait for these threads,
+    /// because they may wait for the end of the stop.
     pub checkpointers: Pool,
     /// Thread that probes the disk. A stop does not wait for it, because the disk may hang.
     pub(crate) probers: Pool,

@@ -1,4 +1,4 @@
-//! The seam to Python: what it calls, and what it is sent (docs/SEAM.md).
+//! The seam to Python: the calls from Python and the events for it (docs/SEAM.md).
 
 pub(crate) mod clock;
 pub(crate) mod committed;

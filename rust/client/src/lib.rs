@@ -18,8 +18,8 @@
 //! - Each request has a deadline. If it passes after the request was sent, the connection ends,
 //!   because the later responses would be late too.
 //! - After a failed connection attempt, no connection is opened during a pause, which doubles with
-//!   each failure (`backoff`). Requests fail immediately during the pause, so callers need no exact
-//!   pauses of their own.
+//!   each failure (`backoff`). Requests fail immediately during the pause, so the pauses of callers
+//!   need not be exact.
 //! - A connection without requests for a long time is closed, and its task ends.
 //! - The number of open requests is limited, and so is the size of a response, which uses memory as
 //!   it arrives.

@@ -29,8 +29,8 @@ use crate::slots::Slots;
 
 /// Smaller responses are built without a reservation.
 pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
-/// Bytes that are read for one response while others hold much memory, and while they hold nearly
-/// all.
+/// The sizes that are tried for the records of one response when other responses hold much memory,
+/// and when they hold nearly all of it.
 const WIDENED_BYTES: usize = 1 << 20;
 pub(crate) const WIDENED_BYTES_MIN: usize = 64 << 10;
 /// A peer without progress for this time is stalled.

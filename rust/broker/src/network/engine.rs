@@ -1,8 +1,9 @@
 //! One runtime for all brokers of a process: a fixed number of threads, which the first broker
 //! starts.
 //!
-//! After `fork` the child has the parent's memory without its threads. The runtime of another process is therefore left alone
-//! (never dropped: its drop would wait for threads that are not there), and a broker made in the child gets a new one.
+//! After `fork` the child has the parent's memory without its threads. So the runtime of another
+//! process is left alone (it is never dropped, because the drop would wait for threads that do not
+//! exist), and a broker that is created in the child starts a new runtime.
 
 use std::io;
 use std::sync::Arc;

@@ -139,7 +139,7 @@ impl Spares {
         }
     }
 
-    /// Queues a spare behind the other entries of the blocking queue.
+    /// Queues a spare after the other entries of the blocking queue.
     #[expect(clippy::disallowed_methods, reason = "this is what those threads are for")]
     fn stand_by(self: &Arc<Self>) {
         let spares = self.clone();

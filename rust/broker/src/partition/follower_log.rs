@@ -1,24 +1,24 @@
-//! The log of a follower, and its changes by the responses of the leader.
+//! The log of a follower, and its changes by responses of the leader.
 //!
-//! Each change has the leader epoch of its fetch (docs/SEAM.md S3). It is checked under the writer
-//! token, under which this node's own leader epochs start as well: a response of an older epoch
-//! changes nothing, and records that were appended before a transition precede the start of the
-//! next epoch (contract/replication.md#8, #16, #23).
+//! Each change has the leader epoch of its fetch (docs/SEAM.md S3). The epoch is checked under the
+//! writer token, under which this node's own leader epochs start too. So a response of an older
+//! epoch changes nothing, and records that were appended before a transition precede the start of
+//! the next epoch (contract/replication.md#8, #16, #23).
 //!
 //! The log alone determines the offset of the next fetch: every change returns its [`Position`].
 //!
 //! # A damaged log
 //! A damaged log is fetched from its first unreadable record on, and the fetched records are not
-//! written: so the leader sees what this replica lacks, and removes it from the ISR. Once neither
-//! the ISR nor the ELR contains this broker, and the leader has responded to a fetch from there,
-//! the log is truncated at the damage and fetched again ([`Partition::give_up_damage`]). Until then
-//! it stays unchanged, so that a broker that is elected from the ISR does not lead with fewer
-//! records: a leader with a damaged log serves no followers.
+//! written. From these fetches the leader sees which records this replica lacks, and removes it
+//! from the ISR. Once neither the ISR nor the ELR contains this broker, and the leader has
+//! responded to a fetch from there, the log is truncated at the damage and fetched again
+//! ([`Partition::give_up_damage`]). Until then it stays unchanged, so that a broker that is elected
+//! from the ISR does not lead with fewer records: a leader with a damaged log serves no followers.
 //!
-//! If the damage is found while the replica follows, fetches for later offsets may still be on
-//! their way, and the leader would conclude that this replica has the records before them. So the
-//! log is truncated in a later leader epoch, or after a restart, which changes the broker epoch.
-//! broker epoch.
+//! If the damage is found while the replica follows, fetches for later offsets may still be in
+//! flight, and from them the leader would conclude that this replica has the records before these
+//! offsets. So the log is only truncated in a later leader epoch, or after a restart, which changes
+//! the broker epoch.
 
 use std::sync::Arc;
 
@@ -102,8 +102,8 @@ impl Partition {
     /// Returns the position of a log that starts to follow in `leader_epoch`. Opens and recovers
     /// the log, unless it never had a record.
     ///
+    /// # Errors
     /// All variants of [`FollowError`].
-    /// All of [`FollowError`].
     pub(super) fn begin_to_follow(
         &self,
         leader_epoch: LeaderEpoch,
@@ -121,11 +121,12 @@ impl Partition {
         Ok(Position::of(&log))
     }
 
-    /// Gives up epochs later than the leader's, which refuses each fetch that names one. A damaged
-    /// `leader-epoch-checkpoint` has such epochs, and a batch with a damaged one: no CRC covers it.
+    /// Removes epochs later than the leader's, because the leader rejects each fetch with such an
+    /// epoch. They come from a damaged `leader-epoch-checkpoint`, or from a batch with a damaged
+    /// epoch, which no CRC covers.
     ///
-    /// Records of such an epoch go with it, as those after damage do. Under an earlier epoch, no
-    /// divergence from the leader would be noticed.
+    /// Records of such an epoch are truncated, like records after damage: if they were assigned to
+    /// an earlier epoch, a divergence from the leader would not be detected.
     fn give_up_later_epochs(
         &self,
         log: &Arc<Log>,
@@ -181,7 +182,8 @@ impl Partition {
         Ok(left)
     }
 
-    /// When records may be truncated that a leader or a controller may count on; `None` for now.
+    /// The event after which records may be truncated although a leader or a controller may count
+    /// on them; `None` if they may be truncated now.
     fn gives_up_records(&self) -> Option<&'static str> {
         let turn = self.turn();
         let assignment = turn.replication.assignment();
@@ -601,7 +603,7 @@ mod tests {
         (broker, partition)
     }
 
-    /// Its leader would refuse each fetch that names it.
+    /// The leader would reject each fetch with this epoch.
     #[test]
     fn later_epoch_without_records_is_forgotten() {
         let (_broker, partition) = follower_with_later_epoch(&[(0, 2)], 1);
@@ -609,7 +611,8 @@ mod tests {
         assert_eq!(append(&partition, 3, (1, 3), 0), Ok(at(2, 3)));
     }
 
-    /// The records may differ from the leader's: under an earlier epoch nothing would notice.
+    /// The records may differ from the leader's, which would not be detected under an earlier
+    /// epoch.
     #[test]
     fn records_of_a_later_epoch_are_kept_while_isr_or_elr_name_their_broker() {
         for (isr, elr) in [(vec![NODE, OTHER], vec![]), (vec![OTHER], vec![NODE])] {
@@ -634,7 +637,7 @@ mod tests {
         assert_eq!(append(&partition, 3, (1, 3), 2), Ok(at(2, 3)));
     }
 
-    /// The leader of this epoch cannot have them. The next fetch follows after a pause.
+    /// The leader of this epoch cannot have such batches. The next fetch follows after a pause.
     #[test]
     fn batches_of_a_later_leader_epoch_are_rejected() {
         let (_broker, partition) = follower();

@@ -17,7 +17,7 @@ const NO_DEADLINE_NS: u64 = u64::MAX - 2;
 
 /// The awaited high watermark.
 pub(crate) struct Wanted {
-    /// The partition.
+    /// The partition that this node must lead.
     pub(crate) partition: PartitionId,
     /// The wait ends when this epoch ends.
     pub(crate) leader_epoch: LeaderEpoch,

@@ -48,7 +48,7 @@ const TARGET: &str = "broker.core";
 /// Time after the grace period of a stop in which closed connections must end.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// Options of a core.
+/// Parameters of [`Core::new`].
 pub struct CoreOptions {
     /// The only log directory; `None` keeps every log in memory.
     pub data_dir: Option<PathBuf>,

@@ -196,33 +196,33 @@ pub enum Event {
         /// The principal of the first request.
         principal: Arc<str>,
     },
-    /// Level.
+    /// The faults of a partition's log; a level, so a newer report replaces an older one.
     PartitionState {
         /// Topic of the partition.
         topic_id: TopicId,
-        /// Index.
+        /// Index of the partition in the topic.
         partition: i32,
         /// All current faults of the log.
         faults: Faults,
     },
-    /// Level.
+    /// The state of a follower; a level.
     Replica {
         /// Topic of the partition.
         topic_id: TopicId,
-        /// Index.
+        /// Index of the partition in the topic.
         partition: i32,
         /// The epoch of the leader that reports it.
         leader_epoch: LeaderEpoch,
-        /// Node id.
+        /// Node id of the follower.
         follower: i32,
-        /// The latest.
+        /// The latest state.
         state: ReplicaStateKind,
         /// Monotonic; 0 unless lagging.
         since_ns: u64,
     },
-    /// Level.
+    /// The state of the data directory; a level.
     DiskState {
-        /// The latest.
+        /// The latest state.
         state: DiskStateKind,
         /// Empty if the state is `Ok`.
         reason: String,

@@ -61,9 +61,9 @@ pub struct Registration {
 /// A partition's state in the metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartitionEntry {
-    /// Index.
+    /// Index of the partition in the topic.
     pub index: i32,
-    /// Node id, -1 for none.
+    /// Node id; −1 without a leader.
     pub leader: i32,
     /// Incremented with every change of the leader.
     pub leader_epoch: LeaderEpoch,

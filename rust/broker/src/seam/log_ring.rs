@@ -35,7 +35,7 @@ pub enum Level {
     Error = 40,
 }
 
-/// One line.
+/// A line for Python's `logging`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
     /// Wall clock.
@@ -64,7 +64,7 @@ struct State {
     lost: u32,
 }
 
-/// The ring.
+/// A bounded buffer of the lines that were not drained yet.
 pub struct LogRing {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,

@@ -25,7 +25,7 @@ impl Counter {
 /// Counters of the network and the requests.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    /// Connections accepted.
+    /// Accepted connections since the start.
     pub connections_accepted: Counter,
     /// Accepted connections that were delayed by `max.connections`, `max.connection.creation.rate`,
     /// or a lack of descriptors.

@@ -329,8 +329,8 @@ impl Target {
         self.is_throttled && !partition.is_in_sync(broker_id)
     }
 
-    /// Reads no records, only the rest of a partition's response. Records that exist are no reason
-    /// to respond.
+    /// Reads no records, only the other fields of a partition's response. Records that exist do not
+    /// justify a response.
     fn read_nothing(&self, limits: &Limits) -> Fetched {
         let read = self.read(limits, &[], 0, false)?;
         Ok(Read { has_more: false, ..read })

@@ -118,7 +118,7 @@ fn a_rejected_retry_after_a_lost_reply_delays_later_batches() {
     the_first_is_waited_for(&broker);
 }
 
-/// Whatever the number of batches.
+/// Holds for any number of rejected batches.
 #[test]
 fn an_abandoned_batch_blocks_nothing_after_a_second_try() {
     let mut broker = with_too_few();

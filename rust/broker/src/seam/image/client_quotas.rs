@@ -27,12 +27,12 @@ pub enum Named {
     One(String),
 }
 
-/// One limit.
+/// A limit for one rate of some clients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientQuota {
-    /// The user, by the principal's name.
+    /// The user in the quota's entity, by the principal's name.
     pub user: Named,
-    /// The client id.
+    /// The client id in the quota's entity.
     pub client_id: Named,
     /// The limited rate.
     pub metered: Metered,

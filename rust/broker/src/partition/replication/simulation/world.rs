@@ -492,7 +492,8 @@ impl World {
     /// - `ValidHighWatermark`; `MonotonicHighWatermark` during a broker's run.
     /// - `StrongIsr`, `CommittedDataSurvives`: committed records are on the disks of all committed
     ///   ISR members, except of those that are known to be damaged.
-    /// - `MonotonicEpoch`: of a broker during its run, and of the records in a log.
+    /// - `MonotonicEpoch`: epochs never decrease, neither a broker's during its run nor those of
+    ///   the records in a log.
     fn check(&mut self) -> Result<(), String> {
         for node in 0..self.nodes.len() {
             self.commit(node)?;
