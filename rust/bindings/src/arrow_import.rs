@@ -155,7 +155,7 @@ impl ImportedArray {
             return Ok(None);
         }
         let size = (self.offset + self.length).div_ceil(8);
-        // SAFETY: the bitmap covers all rows and what is before them.
+        // SAFETY: the bitmap covers all rows and the array's offset before them.
         let bits = unsafe { from_raw_parts(bits, size) };
         Validity::new(bits, self.offset, self.length).map(Some).map_err(value_error)
     }

@@ -25,7 +25,8 @@ mod core_module {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        let opt_level = env!("PYKAFKA_CORE_OPT_LEVEL").parse::<u8>().unwrap_or(0); // "s" and "z" are 0
+        // "s" and "z" count as 0.
+        let opt_level = env!("PYKAFKA_CORE_OPT_LEVEL").parse::<u8>().unwrap_or(0);
         module.add("__profile__", (env!("PYKAFKA_CORE_PROFILE"), opt_level))?;
         super::allocator::register(module)?;
         super::codec::register(module)?;

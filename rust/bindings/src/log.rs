@@ -37,8 +37,8 @@ struct PyLog {
     flusher: OfProcess<Option<Arc<Flusher>>>,
     /// Taken by `close`.
     library: OfProcess<Mutex<Option<LibraryLog>>>,
-    /// Base offset of the segment with the last append that was synced and checkpointed; −1 for
-    /// none.
+    /// Base offset of the segment with the last append that was synced and checkpointed; −1 before
+    /// the first one.
     checkpointed_segment: AtomicI64,
 }
 

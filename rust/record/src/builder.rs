@@ -24,9 +24,9 @@ pub struct BatchOptions {
     pub base_offset: i64,
     /// The leader epoch; `None` in produce requests.
     pub partition_leader_epoch: Option<LeaderEpoch>,
-    /// Id of an idempotent producer.
+    /// Id of the idempotent producer.
     pub producer_id: ProducerId,
-    /// Epoch of that producer.
+    /// Its epoch; −1 without a producer id.
     pub producer_epoch: ProducerEpoch,
     /// Sequence of the first record; −1 without one.
     pub base_sequence: i32,

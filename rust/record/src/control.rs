@@ -15,7 +15,7 @@ pub enum ControlType {
     SnapshotFooter,
     /// Raft: the version of the quorum's protocol.
     KRaftVersion,
-    /// Raft: the voters.
+    /// Raft: the voter set of the quorum.
     KRaftVoters,
     /// A type of a later Kafka version; readers skip it.
     Unknown(i16),

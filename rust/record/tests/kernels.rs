@@ -23,7 +23,7 @@ fn hash(key: &[u8], partitioner: Partitioner) -> u32 {
     }
 }
 
-/// The keys laid end to end behind `lead` bytes, with the offsets of both widths.
+/// The concatenated keys after `lead` other bytes, with their offsets in both widths.
 fn laid(keys: &[Vec<u8>], lead: usize) -> (Vec<u8>, Vec<[u8; 4]>, Vec<[u8; 8]>) {
     let mut data = vec![0xee; lead];
     let mut ends = vec![lead];

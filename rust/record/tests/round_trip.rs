@@ -1,4 +1,4 @@
-//! What is built is read: every codec, and any record.
+//! Built batches are read unchanged, with every codec and any record.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../fuzz/random.rs"]

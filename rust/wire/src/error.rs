@@ -48,7 +48,7 @@ pub enum DecodeError {
     /// A tagged field does not have its declared size.
     #[error("tag {tag} declares {declared} bytes and takes {taken}")]
     TagSize {
-        /// The tag.
+        /// The number that identifies the field.
         tag: u32,
         /// The declared size.
         declared: usize,

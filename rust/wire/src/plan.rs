@@ -24,7 +24,7 @@ pub struct Plan {
 pub struct Step {
     /// Index of the field in [`Struct::fields`].
     pub slot: usize,
-    /// The field.
+    /// Its declaration in the schema.
     pub field: &'static Field,
     /// The operation to read or write it.
     pub operation: Operation,
@@ -37,7 +37,7 @@ pub struct Step {
 pub enum Operation {
     /// A primitive.
     One(Type),
-    /// A struct.
+    /// A nested struct with the plan of its fields.
     Struct(Plan),
     /// An array of primitives.
     List(Type),

@@ -7,15 +7,15 @@ use crate::{DecodeError, EncodeError};
 /// A value of any field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Null.
+    /// A nullable field without a value.
     Null,
     /// A boolean.
     Bool(bool),
     /// A number of any width.
     Int(i64),
-    /// A float.
+    /// An IEEE 754 number of eight bytes.
     Float(f64),
-    /// A string.
+    /// Valid UTF-8.
     String(String),
     /// Bytes, records or a uuid.
     Bytes(Vec<u8>),

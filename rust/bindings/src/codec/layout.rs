@@ -44,7 +44,7 @@ pub fn layouts_of(py: Python<'_>, message: &'static Message) -> PyResult<&'stati
     all[message.index].get_or_try_init(|| Layouts::new(py, message).map(Box::new))
 }
 
-/// The message that `object` is; a `TypeError` if it is none.
+/// The message whose class `object` has; a `TypeError` for any other class.
 pub fn message_of(object: &Bound<'_, PyAny>) -> PyResult<&'static Message> {
     let class = object.get_type();
     let address = class.as_ptr().addr();

@@ -43,7 +43,7 @@ impl SlotClass {
         object.get_type_ptr() == self.class.as_ptr().cast()
     }
 
-    /// The class.
+    /// The class whose slots these are.
     pub fn class(&self) -> &Py<PyType> {
         &self.class
     }

@@ -19,9 +19,9 @@ pub enum ColumnsError {
     /// A column has an unsupported type.
     #[error("column {column} cannot be of type {found}")]
     Type {
-        /// The column.
+        /// Its name in the schema.
         column: &'static str,
-        /// Its type.
+        /// Its actual type.
         found: DataType,
     },
     /// Arrow rejected the arrays.

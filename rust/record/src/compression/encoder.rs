@@ -1,4 +1,4 @@
-//! Compression by each codec: of a whole payload, or in pieces to bound the memory.
+//! Compresses with each codec, either a whole payload, or pieces to limit the memory.
 
 use super::codec::Compression;
 use super::error::CompressionError;

@@ -30,13 +30,13 @@ pub trait Builder<'a> {
     fn push(&mut self, list: &mut Self::List, value: Self::Value) -> Result<(), Self::Error>;
     /// Ends a list.
     fn finish_list(&mut self, list: Self::List) -> Result<Self::Value, Self::Error>;
-    /// Null.
+    /// The value of a nullable field that has none.
     fn null(&mut self) -> Self::Value;
     /// A truth value.
     fn boolean(&mut self, value: bool) -> Self::Value;
     /// A number of any width.
     fn integer(&mut self, value: i64) -> Result<Self::Value, Self::Error>;
-    /// A float.
+    /// An IEEE 754 number of eight bytes.
     fn float(&mut self, value: f64) -> Result<Self::Value, Self::Error>;
     /// A string, which may be invalid UTF-8.
     fn string(&mut self, bytes: &'a [u8]) -> Result<Self::Value, Self::Error>;

@@ -34,9 +34,9 @@ pub trait Source {
         low: i64,
         high: i64,
     ) -> Result<i64, Self::Error>;
-    /// A float.
+    /// An IEEE 754 number of eight bytes.
     fn float(&self, value: Self::Value, field: &'static Field) -> Result<f64, Self::Error>;
-    /// A string.
+    /// Text, which is encoded as UTF-8.
     fn string(&self, value: Self::Value, field: &'static Field) -> Result<&str, Self::Error>;
     /// Bytes, records or a uuid.
     fn bytes(&self, value: Self::Value, field: &'static Field) -> Result<&[u8], Self::Error>;

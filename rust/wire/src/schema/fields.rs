@@ -74,7 +74,7 @@ pub enum Type {
     Uuid,
     /// UTF-8 of at most 32767 bytes.
     String,
-    /// Bytes.
+    /// Any bytes; no text encoding.
     Bytes,
     /// Record batches; the default is null unless specified otherwise.
     Records,
@@ -89,7 +89,7 @@ pub enum Default {
     Empty,
     /// This number; 1 is true.
     Int(i64),
-    /// Null.
+    /// No value; only for a nullable field.
     Null,
 }
 

@@ -26,7 +26,7 @@ fn every_recorded_frame_is_encoded_to_the_same_bytes() {
     for frame in frames {
         let version = frame.body_version();
         if frame.is_request && version != frame.version {
-            continue; // ApiVersions 99: the body is of a version that nobody knows.
+            continue; // ApiVersions 99: the body has an unknown version.
         }
         let body = frame.body();
         let end = body.len() - frame.left_over;

@@ -12,12 +12,12 @@ pub struct Frame {
     pub api_key: ApiKey,
     pub version: i16,
     pub bytes: Vec<u8>,
-    /// Bytes behind the message: librdkafka writes a null list of Metadata 13 as four bytes.
+    /// Bytes after the message: librdkafka writes a null list of Metadata 13 as four bytes.
     pub left_over: usize,
 }
 
 impl Frame {
-    /// What follows the header.
+    /// The bytes after the header.
     pub fn body(&self) -> &[u8] {
         if self.is_request {
             RequestHeader::decode(&self.bytes).unwrap().1
