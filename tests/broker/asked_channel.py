@@ -1,4 +1,4 @@
-"""A `ControllerChannel` whose requests wait for the test."""
+"""A `ControllerChannel` whose requests are completed by the test."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class AskedChannel:
-    """Keeps what it is asked.
+    """Records the requests.
 
     Attributes:
-        asked: Requests that are under way, with who takes the answer.
+        asked: Requests in flight, with the receivers of their responses.
     """
 
     def __init__(self) -> None:
@@ -26,10 +26,10 @@ class AskedChannel:
         answered: "Callable[[Message | None], object]",
         _purpose: str,
     ) -> None:
-        """`ControllerChannel.ask`."""
+        """Record a request; see `ControllerChannel.ask`."""
         self.asked.append((request, answered))
 
     def answer(self, answer: "Message | None") -> None:
-        """End the oldest request; None if its time is over."""
+        """Complete the oldest request; None if it timed out."""
         _, answered = self.asked.pop(0)
         answered(answer)

@@ -1,6 +1,7 @@
-"""A program that embeds a broker, works with it and knows nothing of Ctrl-C: `interrupted_child.py WAY END DATA`.
+"""A program that embeds a broker and does not handle Ctrl-C: `interrupted_child.py WAY END DATA`.
 
-It says so when it is busy. END is ``with``, or ``exit``: the interpreter's end closes the broker then.
+It prints a line when it is busy. END is ``with``, or ``exit`` if the interpreter's exit closes the
+broker.
 """
 
 import itertools
@@ -13,16 +14,17 @@ from pykafka_core import Broker
 from tests.support.patience import PATIENCE_S, POLL_S
 
 ENOUGH = 20
-"""What is done at least when it says that it is busy."""
+"""Number of completed steps when it prints that it is busy."""
 
 
 def producer_of(broker: Broker) -> Producer:
-    # It need not tell that the broker went away. No callbacks: Ctrl-C in one of them is lost on the client.
+    # Without log lines about the stopped broker. Without callbacks, because the client would drop a
+    # KeyboardInterrupt in a callback.
     return Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
 
 
 def produce_and_wait(broker: Broker) -> None:
-    """One record after the other, each acknowledged."""
+    """Produce records one by one, each acknowledged."""
     broker.create_topic("orders", partitions=3)
     producer = producer_of(broker)
     for number in itertools.count():
@@ -32,7 +34,7 @@ def produce_and_wait(broker: Broker) -> None:
 
 
 def produce_ahead(broker: Broker) -> None:
-    """As much as the client's queue takes."""
+    """Produce as many records as the client's queue accepts."""
     broker.create_topic("orders", partitions=3)
     producer = producer_of(broker)
     for number in itertools.count():
@@ -46,7 +48,7 @@ def produce_ahead(broker: Broker) -> None:
 
 
 def create_topics(broker: Broker) -> None:
-    """Ask the control thread, and wait for it."""
+    """Create topics, which waits for the control thread."""
     for number in itertools.count():
         broker.create_topic(f"orders-{number}")
         say_busy_at(number)

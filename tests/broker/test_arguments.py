@@ -1,4 +1,4 @@
-"""Arguments of a wrong type are refused before anything starts, with what to pass."""
+"""Arguments of a wrong type are rejected before anything starts, with advice on what to pass."""
 
 from typing import Any
 

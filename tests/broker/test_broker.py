@@ -1,4 +1,4 @@
-"""The embedded broker: its life, and what the process around it does to it."""
+"""The embedded broker: its life cycle, and events of the process that affect it."""
 
 import contextlib
 import gc
@@ -102,10 +102,12 @@ def test_two_brokers_live_in_one_process() -> None:
 
 
 def pool_threads() -> int:
-    """Threads of the core that belong to one broker; those of the network are shared by all."""
+    """Return the number of the core's threads for single brokers; all brokers share those of the
+    network.
+    """
     count = 0
     for task in Path("/proc/self/task").iterdir():
-        # One may end meanwhile.
+        # A thread may end during the iteration.
         with contextlib.suppress(OSError):
             count += (task / "comm").read_text().startswith(("pykafka-sync", "pykafka-lane"))
     return count
@@ -125,7 +127,7 @@ def test_closed_brokers_that_are_kept_have_no_threads(tmp_path: Path) -> None:
 def test_a_second_close_waits_for_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It returned at once, and the directory was still locked."""
+    """It returned at once, while the directory was still locked."""
     stopping, go_on = threading.Event(), threading.Event()
 
     def slow_stop(loop: ControlLoop) -> None:
@@ -151,7 +153,7 @@ def test_a_second_close_waits_for_the_first(
 def test_signal_handler_may_close_the_broker_during_its_close(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The handler must not wait for a thread whose end the code that it interrupts waits for."""
+    """The handler must not wait for a thread if the interrupted code already waits for its end."""
 
     def stop_again(loop: ControlLoop) -> None:
         nested.append(broker.closed)
@@ -164,7 +166,7 @@ def test_signal_handler_may_close_the_broker_during_its_close(
     monkeypatch.setattr(ControlLoop, "stop", stop_again)
     broker = Broker()
     broker.close()
-    assert len(nested) == 2  # by the close alone
+    assert len(nested) == 2  # both by the same thread
 
 
 def test_broker_whose_control_thread_cannot_start_leaves_nothing_open(
@@ -181,7 +183,7 @@ def test_broker_whose_control_thread_cannot_start_leaves_nothing_open(
 
 
 def test_garbage_collector_closes_a_broker() -> None:
-    gc.collect()  # what others left
+    gc.collect()  # objects of other tests
     before = control_threads()
     broker = Broker()
     assert control_threads() == before + 1
@@ -216,7 +218,7 @@ def test_a_directory_is_locked_while_it_is_open(tmp_path: Path) -> None:
 def test_a_copy_of_a_killed_directory_gets_new_leader_epochs(tmp_path: Path) -> None:
     with Broker(tmp_path / "data") as broker:
         broker.create_topic("orders")
-        # A checkpoint that the core is writing may go while it is copied.
+        # A checkpoint that the core is writing may be renamed while it is copied.
         half_written = shutil.ignore_patterns("*-checkpoint.tmp")
         shutil.copytree(tmp_path / "data", tmp_path / "killed", ignore=half_written)
     with Broker(tmp_path / "killed") as broker:

@@ -1,4 +1,4 @@
-"""The active controller and the processes of brokers: whose end is proven, and what proves nothing."""
+"""The active controller's watch of broker processes: the events that prove the end of a process."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -30,7 +30,7 @@ BROKER = 2
 
 
 class Watch:
-    """The watch of controller 1 over broker 2, whose host the test plays."""
+    """The watch of controller 1 over broker 2, whose host the test simulates."""
 
     def __init__(self) -> None:
         self.world = ClusterWorld([BROKER])
@@ -45,7 +45,7 @@ class Watch:
         self._peer = PURPOSE, at.host, at.port
 
     def take_over(self) -> None:
-        """A controller whose brokers were unfenced by another one."""
+        """Become the active controller after another one has unfenced the brokers."""
         self.look()
 
     def look(self) -> None:
@@ -61,7 +61,9 @@ class Watch:
         self._handle()
 
     def end_connection(self, *, is_gone: bool) -> None:
-        """The broker's end of it; its process listens no more if it is gone."""
+        """Close the connection from the broker's side; if its process is gone, it no longer
+        listens.
+        """
         if is_gone:
             self.core.peers.discard(self._peer)
         self.core.disconnect(self._peer)
@@ -72,7 +74,7 @@ class Watch:
         self._handle()
 
     def restart(self) -> None:
-        """The broker's session ends, and its next process is unfenced."""
+        """End the broker's session, and unfence its next process."""
         self.world.stop_hearing_of(BROKER)
         process = self.world.processes[BROKER] = self.world.start(BROKER)
         self.world.heartbeat(process)
@@ -84,12 +86,12 @@ class Watch:
         self._handle()
 
     def refuse(self, error_code: int) -> None:
-        """Answer what the watch asked for last with an error: it was not decided, or is in doubt."""
+        """Fail the last request of the watch: it was not committed, or is in doubt."""
         self._asked.pop().answer(BrokerHeartbeatResponse(error_code=error_code))
 
     @property
     def is_fenced(self) -> bool:
-        """Once what the watch asked for is decided."""
+        """Commit the requests of the watch; return whether the broker is fenced."""
         while self._asked:
             self.world.decide(self._asked.pop(0).decide)
         return self.world.image.brokers[BROKER].fenced

@@ -1,4 +1,6 @@
-"""What waits for the core: answered when the core is done, at its deadline, or dropped with its connection."""
+"""Requests that wait for the core: completed by the core, at the timeout, or dropped with their
+connection.
+"""
 
 import pytest
 
@@ -26,7 +28,7 @@ def test_token_completes_once_unless_it_was_cancelled() -> None:
 
 
 class Stalled:
-    """A broker whose core begins maintenance and does not end it before the test says so."""
+    """A broker whose core starts maintenance, which only the test completes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.broker = SimulatedBroker()
@@ -89,7 +91,7 @@ def test_completion_may_take_minutes(stalled: Stalled) -> None:
 
 
 def test_unfinished_operation_fails_with_request_timed_out(stalled: Stalled) -> None:
-    """The connection waited as long as the disk did, whatever the request's timeout said."""
+    """The connection waited as long as the disk, whatever the request's timeout was."""
     request = stalled.send(timeout_ms=30_000)
     stalled.complete(stalled.tokens[0], 3)
     stalled.pass_time(29 * 10**9)

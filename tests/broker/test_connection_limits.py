@@ -1,8 +1,8 @@
-"""`max.connections` and its kin, as in Kafka.
+"""`max.connections` and related settings, as in Kafka.
 
-A client beyond the limit of its address is closed; one beyond the rate or the limit of all waits.
-None of them keeps nodes out: a node comes at once on the listener of brokers, and the client that
-has been idle longest is closed for it. Clients used to keep nodes waiting.
+A connection above the limit of its address is closed; one above the rate or the total limit waits.
+None of the limits affects nodes: a node is accepted at once on the inter-broker listener, and the
+client that has been idle longest is closed instead. Before, clients could make nodes wait.
 """
 
 import time
@@ -23,12 +23,12 @@ APART = {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
     "inter.broker.listener.name": "BROKERS",
 }
-"""Brokers have a listener of their own."""
+"""Brokers have a separate listener."""
 CONNECTIONS_MAX, DESCRIPTORS, NODES = 3, 128, 20
 
 
 def is_served(address: str, stack: ExitStack) -> bool:
-    """Whether a new connection, which stays open, gets an answer."""
+    """Return whether a new connection, which stays open, gets a response."""
     try:
         connection = stack.enter_context(Connection(address))
         connection.ask(60, 1, DescribeClusterRequest())
@@ -66,7 +66,8 @@ def test_connection_rate_is_limited() -> None:
     with Broker(config={"max.connection.creation.rate": "5"}) as broker, ExitStack() as stack:
         address = broker.bootstrap_servers
         began = time.monotonic()
-        # Five of the second that has passed, and the others at the rate. More follow where the client itself is slow.
+        # Five connections for the past second, and the others at the rate. A slow client needs more
+        # of them before one is delayed.
         served = 0
         while served < 10 or broker.statistics()["connections_delayed"] < 4:
             assert is_served(address, stack)
@@ -92,7 +93,7 @@ def test_the_client_that_is_idle_longest_is_closed_for_a_node_beyond_the_maximum
             clients.append(stack.enter_context(Connection(broker.listeners["PLAINTEXT"])))
             assert is_open(clients[-1])
             assert broker.statistics()["connections_open"] == count
-        # The first to come is the last to have asked.
+        # The first client sends the latest request.
         assert is_open(clients[0])
         assert is_served(broker.listeners["BROKERS"], stack)
         eventually(lambda: broker.statistics()["connections_open"] == CONNECTIONS_MAX)

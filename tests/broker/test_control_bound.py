@@ -1,8 +1,10 @@
-"""No request that a client may send holds the control thread: each API gets the largest one at 16,000 partitions.
+"""No client request occupies the control thread for long: each API gets its largest request, with
+16,000 partitions.
 
-The control thread is the test's, on the real core in memory. What counts is the calls that a turn makes, of Python and
-of C functions, while the core's clock advances by `LOOK_NS` whenever the control plane looks at it. No processor's
-speed matters, and work between two looks that grows with the request shows at once.
+The test runs the control thread, on the real core in memory. It counts the calls of Python and C
+functions in each turn, while the core's clock advances by `LOOK_NS` with each read. So the result
+does not depend on the processor, and work between two reads that grows with the request is
+detected.
 """
 
 import os
@@ -90,19 +92,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TURN_CALLS_MAX = 400_000
-"""About 40 ms: a call takes a tenth of a microsecond. The largest turns make 260,000."""
+"""About 40 ms: a call takes a tenth of a microsecond. The largest turns have 260,000 calls."""
 LOOK_NS = 1_000_000
 SMALL, LARGE = 8_000, 8_000
-"""Topics of one partition, and partitions of one topic."""
+"""Number of topics with one partition, and number of partitions of one large topic."""
 RECORDS_MAX = 9_999
 GROUPS = 16_000
 VOTER_LISTENER = AddRaftVoterRequest.Listener(name="CONTROLLER", host="127.0.0.1", port=9093)
 VERSIONS = {8: 9, 9: 9}
-"""Of requests that name topics by id in the newest; of all others it is the newest."""
+"""Versions of requests whose newest version identifies topics by id; for others it is the
+newest."""
 
 
 class Catching:
-    """The real core, whose answers stay with the test, and whose clock advances when it is looked at."""
+    """The real core; it stores responses for the test, and its clock advances with each read."""
 
     def __init__(self, core: _core.Core) -> None:
         self.replies: dict[int, bytes] = {}
@@ -121,7 +124,7 @@ class Catching:
 
 
 class Driven:
-    """A broker whose control thread is the caller's."""
+    """A broker whose control thread is run by the caller."""
 
     def __init__(self) -> None:
         settings = BrokerConfigs({"listeners": "PLAINTEXT://127.0.0.1:0"})
@@ -142,7 +145,7 @@ class Driven:
         self._events: list[_core.Event] = []
 
     def ask(self, api_key: int, request: Message) -> tuple[Message, int]:
-        """The answer, and the calls of the turn that made the most."""
+        """Handle a request; return the response, and the largest number of calls in one turn."""
         version = VERSIONS.get(api_key, BY_KEY[api_key].versions[1])
         event = fake_core.request(
             id=next(self._ids),
@@ -156,7 +159,7 @@ class Driven:
         while event.id not in self._catching.replies:
             is_busy, calls = self._turn(self._events)
             calls_max = max(calls_max, calls)
-            # What comes behind the answer belongs to the next turn.
+            # Events after the response belong to the next turn.
             self._events = self.core.wait(0 if is_busy else self.core.now_ns() + POLL_NS)
         body = self._catching.replies.pop(event.id)
         return decode_response(api_key, version, body), calls_max
@@ -196,7 +199,7 @@ def driven() -> Iterator[Driven]:
 
 
 def partitions_of(make: Callable[[str, list[int]], T]) -> list[T]:
-    """One item for each small topic, and one for the large one."""
+    """Return one item for each small topic, and one for the large topic."""
     return [*(make(name, [0]) for name in NAMES), make(BIG, list(range(LARGE)))]
 
 

@@ -1,4 +1,4 @@
-"""The path of every change: handler, records, quorum, image, core, reply."""
+"""The path of every change: handler, records, quorum, image, core, response."""
 
 import random
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def codes(answer: Message | None) -> list[int]:
 
 @pytest.fixture
 def broker() -> SimulatedBroker:
-    """Its appends wait until the test completes or fails them."""
+    """A broker whose appends wait until the test completes or fails them."""
     broker = SimulatedBroker()
     broker.core.hold_appends = True
     return broker
@@ -240,7 +240,7 @@ def test_restart_finds_acknowledged_changes_and_no_failed_ones(seed: int) -> Non
 
 
 def model_of(broker: SimulatedBroker, asked: dict[int, tuple[str, str]]) -> set[str]:
-    """Topics that exist if the answers, in their order, are the truth."""
+    """Return the topics that exist according to the responses, in their order."""
     topics: set[str] = set()
     for request in broker.core.replies:
         if request not in asked:
@@ -263,7 +263,7 @@ def test_requests_of_a_batch_that_the_quorum_rejects_are_retried_one_by_one(
     requests = [broker.send(creation("first"))]
     broker.run()
     requests += [broker.send(creation(name)) for name in ("good", "bad", "late")]
-    broker.run()  # a group, behind the first
+    broker.run()  # one batch of three requests, which waits for the first batch
     broker.core.complete_append()
     broker.run()
     broker.core.complete_append(MESSAGE_TOO_LARGE)
@@ -303,7 +303,7 @@ def test_request_that_does_not_fit_with_others_gets_its_own_batch(
 
 
 def before_each_creation(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> None:
-    """Make a call whenever a CreateTopics is about to be handled."""
+    """Call a function before each CreateTopics request is handled."""
     handle = registry.handler_of(19)
 
     def call_and_handle(context: Context, request: Message) -> Outcome | Slices[Outcome]:

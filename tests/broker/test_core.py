@@ -1,4 +1,4 @@
-"""The core as the control plane drives it, over real sockets."""
+"""The core as the control plane uses it, over real sockets."""
 
 import os
 import socket

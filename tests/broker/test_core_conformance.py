@@ -1,4 +1,4 @@
-"""One suite for the real core and the simulator's: the same calls, the same answers."""
+"""The same tests for the real core and the simulated one: the same calls have the same results."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number
 
 
 class Subject:
-    """A core that leads one partition, with the classes its image is made of."""
+    """A core that leads one partition, with the classes of its image."""
 
     def __init__(self, core: "Core", types: ModuleType) -> None:
         self.core = core
@@ -68,7 +68,7 @@ class Subject:
         self.step(topics=[topic])
 
     def event(self, kind: type[E]) -> E:
-        """The next event of a class; those of others are of no interest here."""
+        """Return the next event of a class; skip others."""
         deadline = self.core.now_ns() + PATIENCE_NS
         while self.core.now_ns() < deadline:
             for event in self.core.wait(deadline):
@@ -223,7 +223,7 @@ def test_records_are_deleted_up_to_the_high_watermark(subject: Subject) -> None:
 
 def test_waiting_ends_at_its_deadline(subject: Subject) -> None:
     deadline = subject.core.now_ns() + SOON_NS
-    while subject.core.wait(deadline):  # the real core tells that it leads
+    while subject.core.wait(deadline):  # the real core reports that it leads
         deadline = subject.core.now_ns() + SOON_NS
     assert subject.core.now_ns() >= deadline
 
@@ -310,7 +310,7 @@ def test_waiting_for_a_commit_of_another_epoch_fails_at_once(
 
 @pytest.fixture
 def metadata(subject: Subject) -> Subject:
-    """One that has the metadata log too."""
+    """A core that also has the metadata log."""
     subject.open_metadata_log()
     return subject
 
@@ -322,7 +322,7 @@ def written(subject: Subject, epoch: int) -> tuple[int, int]:
 
 
 def fetched(subject: Subject, epoch: int, base_offset: int, within: int) -> tuple[int, int]:
-    """Another node's batch of an epoch, fetched in a later one or the same."""
+    """Append another node's batch of ``epoch``, fetched in epoch ``within``."""
     data = _core.build_batch(RECORDS, base_offset=base_offset, leader_epoch=epoch)
     subject.core.append_fetched(8, METADATA_LOG, within, data)
     event = subject.event(_core.Appended)
@@ -596,7 +596,7 @@ def test_append_with_an_invalid_producer_raises_a_value_error(
 
 @pytest.fixture
 def silent_peer(subject: Subject) -> Iterator["Peer"]:
-    """A node that takes connections and says nothing."""
+    """A node that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         peer = ("test", "127.0.0.1", listener.getsockname()[1])
         if isinstance(subject.core, fake_core.FakeCore):
@@ -612,7 +612,7 @@ def replied(subject: Subject) -> tuple[int, int, bytes]:
 
 
 def test_unreachable_node_does_not_reply(subject: Subject) -> None:
-    with socket.socket() as bound:  # to no purpose: nobody else gets the port
+    with socket.socket() as bound:  # reserves the port, so that no process listens on it
         bound.bind(("127.0.0.1", 0))
         subject.core.send(7, ("test", *bound.getsockname()), METADATA, 12, b"", 60_000)
         assert replied(subject) == (7, LISTENER_NOT_FOUND, b"")

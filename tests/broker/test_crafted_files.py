@@ -1,4 +1,6 @@
-"""Whatever stands where the control plane's files belong: a typed error with its path, nothing outside is touched."""
+"""Files of any type at the paths of the control plane's files lead to a typed error with the path,
+and nothing outside the directory is changed.
+"""
 
 import json
 import os
@@ -57,7 +59,7 @@ def directory(path: Path, _: Path) -> None:
 
 def listener(path: Path, _: Path) -> None:
     here = Path.cwd()
-    os.chdir(path.parent)  # the address of a socket is short
+    os.chdir(path.parent)  # the address of a socket must be short
     with socket.socket(socket.AF_UNIX) as unix:
         unix.bind(path.name)
     os.chdir(here)
@@ -72,7 +74,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Iterator[Path]:
-    """A file that nobody may write to."""
+    """A file that must not be changed."""
     file = tmp_path / "outside"
     file.write_bytes(SECRET)
     yield file
@@ -132,11 +134,11 @@ def test_file_without_an_end_is_not_read(data: Path, name: str) -> None:
         Broker(data)
 
 
-# Properties: every reader, on bytes of any kind.
+# Properties: every reader, with any bytes.
 
 
 def read_all(data: Path) -> None:
-    """All that a start reads, in its order."""
+    """Read all files of a start, in the same order."""
     found = DataDirectory(data)
     found.identity()
     found.election()
@@ -148,7 +150,7 @@ def read_all(data: Path) -> None:
 
 
 def damaged(whole: bytes) -> st.SearchStrategy[bytes]:
-    """``whole`` with some bytes replaced, cut off or put in between."""
+    """Return ``whole`` with some bytes replaced, cut off or inserted."""
 
     def patched(at: int, size: int, patch: bytes) -> bytes:
         return whole[:at] + patch + whole[at + size :]

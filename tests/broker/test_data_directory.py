@@ -136,7 +136,7 @@ def test_newest_snapshot_is_used(tmp_path: Path) -> None:
 
 
 def test_epochs_never_go_back_after_the_loss_of_any_file(tmp_path: Path) -> None:
-    """A lost quorum-state began again with epoch 1, below that of the batches in the log."""
+    """After the loss of quorum-state, the epoch started again with 1, below that of the batches."""
     directory, metadata = DataDirectory(tmp_path), tmp_path / "__cluster_metadata-0"
     assert directory.last_epoch() == 0
     directory.write_election(ElectionState(4, 1))
@@ -184,7 +184,7 @@ def test_unusable_metadata_log_is_one_error_with_advice(tmp_path: Path, is_clean
 
 
 OLDER = "#\nnode.id=7\nversion=1\ncluster.id=2EmZYW-FRB2ZlZqcy_R5Fw\n"
-"""As Kafka 3.3 to 3.6 write it: a directory had no id before KIP-858."""
+"""The file as written by Kafka 3.3 to 3.6: directories had no ids before KIP-858."""
 ZOOKEEPER = "version=0\nbroker.id=7\ncluster.id=2EmZYW-FRB2ZlZqcy_R5Fw\n"
 
 

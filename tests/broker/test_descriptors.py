@@ -1,5 +1,5 @@
-"""A process with few descriptors serves many partitions and outlives many connections: what it cannot open now, it
-refuses now, and nothing goes offline for it."""
+"""A process with few descriptors serves many partitions and survives many connections: what it
+cannot open is rejected, and no partition goes offline for that reason."""
 
 import resource
 import socket
@@ -19,12 +19,12 @@ from tests.support.wire import Connection
 
 TOPIC = "orders"
 GONE, SPARE = 10, 4
-"""Clients that leave, and descriptors that the server may yet open."""
+"""Number of clients that disconnect, and of descriptors that the server may still open."""
 
 
 @pytest.fixture(autouse=True)
 def _descriptors_of_the_clients() -> Iterator[None]:
-    """This process holds the clients' ends."""
+    """Raise the limit of this process, which has the clients' ends of the connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))
     yield
@@ -42,7 +42,7 @@ def producer_of(address: str) -> Producer:
 
 
 def produce_to_each(producer: Producer, partitions: int) -> None:
-    """One record to each partition; each is acknowledged."""
+    """Produce one record to each partition, with acknowledgements."""
     errors: list[str] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -56,7 +56,7 @@ def produce_to_each(producer: Producer, partitions: int) -> None:
 
 
 def consume_all(address: str, partitions: int, count: int) -> None:
-    """Read ``count`` records of all partitions from their beginning."""
+    """Read ``count`` records of all partitions from the start."""
     settings = {"bootstrap.servers": address, "group.id": "-", "enable.auto.commit": False}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(partitions)])
@@ -112,7 +112,7 @@ def test_idle_connections_that_hold_all_descriptors_do_not_block_partitions_and_
         produce_to_each(producer, partitions)
         sockets = [idle.enter_context(connect(server.address)) for _ in range(connections)]
         eventually(lambda: open_descriptors(server) > descriptors // 2)
-        # Two rounds: each partition's file is closed for another one and opened again.
+        # In two rounds, each partition's file is closed in favor of another one and opened again.
         for _ in range(2):
             produce_to_each(producer, partitions)
         for connection in sockets:
@@ -124,7 +124,7 @@ def test_idle_connections_that_hold_all_descriptors_do_not_block_partitions_and_
 def test_connections_that_waited_for_a_descriptor_do_not_keep_a_reserved_one(
     tmp_path: Path,
 ) -> None:
-    """Each of them used to keep the one that it had waited with, until none was left for files."""
+    """Each of them kept the descriptor with which it had waited, until none were left for files."""
     descriptors, reserve, waiting = 128, 16, 1
     with serving(tmp_path / "data", descriptors=descriptors) as server, ExitStack() as idle:
         admitted = descriptors - reserve - open_descriptors(server) - SPARE

@@ -1,4 +1,6 @@
-"""What a new data directory holds of the control plane's survives a power cut from the moment it is needed."""
+"""The control plane's files in a new data directory survive a power cut from the moment they are
+needed.
+"""
 
 import os
 from pathlib import Path
@@ -14,12 +16,12 @@ IDENTITY = Identity("2EmZYW-FRB2ZlZqcy_R5Fw", 1, bytes(range(16)))
 
 
 class Entries:
-    """Follows the calls that make directory entries, and those that make them durable."""
+    """Tracks the calls that create directory entries, and those that make them durable."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: set[Path] = set()
         self.lost: set[Path] = set()
-        """Entries that a power cut now would take away."""
+        """Entries that would be lost by a power cut now."""
         self._synced: set[int] = set()
         for name in ("mkdir", "replace", "fsync"):
             monkeypatch.setattr(os, name, self._following(getattr(os, name), getattr(self, name)))

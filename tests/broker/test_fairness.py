@@ -1,4 +1,4 @@
-"""`python -m bench.fairness` on this broker alone."""
+"""`python -m bench.fairness`, only with this broker."""
 
 import json
 import subprocess

@@ -1,6 +1,7 @@
-"""Everything the control thread calls raises once: the item is lost and the rest goes on, or the broker ends.
+"""Each function that the control thread calls raises once: either only the item fails, or the
+broker ends.
 
-In both cases nobody waits for ever: each request is answered or its connection is closed.
+In both cases no client waits forever: each request gets a response, or its connection is closed.
 """
 
 import logging
@@ -36,7 +37,8 @@ from tests.handlers.transaction_requests import Producer, add, producer_of
 
 TURNS = 40
 ENDS_THE_BROKER = {"append", "apply", "commit", "horizon_ns", "now_ns", "wait"}
-"""Without these there is no control thread: events are lost, or what was committed is not applied."""
+"""Faults in these functions end the broker: events would be lost, or committed records not
+applied."""
 ONLY_AT_START_OR_STOP = {"abandon", "listen", "serve", "stop", "wake"}
 NEVER_ON_THIS_PATH = {"check", "offsets", "read", "when_committed"}
 ONLY_IN_A_CLUSTER = {
@@ -95,7 +97,7 @@ class World:
         core = cast("Core", self.core)
         control = self.broker.control
         calls = "statistics", "drain_log"
-        # By name at each call: a test may have put something else there.
+        # Looked up by name at each call, because a test may have replaced the function.
         actions: dict[str, Callable[[], None]] = {name: partial(self.call, name) for name in calls}
         actions["snapshot"] = control.publisher.write_snapshot_if_due
         actions["retention"] = control.maintenance.enforce_retention
@@ -112,7 +114,7 @@ class World:
         getattr(self.core, name)()
 
     def exercise(self) -> list[int]:
-        """Ask everything once; the ids of the requests."""
+        """Send each kind of request once; return their ids."""
         topic = DeleteRecordsRequest.DeleteRecordsTopic(
             name="orders",
             partitions=[DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=0)],
@@ -135,7 +137,7 @@ class World:
         return asked
 
     def run(self) -> None:
-        """Turn by turn, as the loop's thread does; a fault that it does not survive ends it."""
+        """Run turns, as the loop's thread does, until an unhandled fault or the end of the work."""
         for _ in range(TURNS):
             try:
                 self.loop.turn()
@@ -148,7 +150,9 @@ class World:
         return request in self.core.replies or request in self.core.closed_connections
 
     def check(self, asked: list[int]) -> None:
-        """Every request is over, and the broker serves; or it has ended, and the core's stop closes connections."""
+        """Check that every request has ended and the broker serves; or that the broker has ended,
+        and the core's stop closes the connections.
+        """
         if self.ended is not None:
             assert self.broker.dispatcher.idle
             return
@@ -157,13 +161,13 @@ class World:
         self.run()
         message = self.broker.answer(answer)
         if self.ended is not None:
-            return  # only now
+            return  # the fault happened just now
         assert isinstance(message, CreateTopicsResponse)
         assert [topic.error_code for topic in message.topics] == [0]
 
 
 def raise_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, at: int) -> list[int]:
-    """Let call number ``at`` of ``owner.name`` raise; the list counts the calls."""
+    """Make call number ``at`` of ``owner.name`` raise; the returned list counts the calls."""
     real, calls = getattr(owner, name), [0]
 
     def faulty(*arguments: Any, **named: Any) -> Any:
@@ -195,12 +199,12 @@ def test_core_call_that_raises_once_leaves_no_request_waiting(
         assert world.ended is None or name in ENDS_THE_BROKER
         assert world.ended is not None or name not in ends_surely(at)
     if name == "close_connection" and calls[0] >= at:
-        return  # the connection that could not be closed is the core's to close
+        return  # the core closes the connection that could not be closed here
     world.check(asked)
 
 
 def ends_surely(at: int) -> set[str]:
-    """An append that is not the first one may be a coordinator's, which survives it."""
+    """Later appends may be those of a coordinator, whose faults the broker survives."""
     return ENDS_THE_BROKER - ({"now_ns"} if at == 1 else {"now_ns", "append"})
 
 
@@ -255,7 +259,7 @@ def test_log_handlers_that_always_raise_lose_only_their_lines() -> None:
     try:
         world = World()
         asked = world.exercise()
-        world.core.push(cast("Any", object()))  # an event that nobody knows
+        world.core.push(cast("Any", object()))  # an unknown event
         world.run()
         assert world.ended is None
         world.check(asked)

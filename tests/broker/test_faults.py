@@ -1,4 +1,4 @@
-"""What a fault on the control thread costs: its item, or the whole broker, never half of one."""
+"""A fault on the control thread ends its item or the whole broker, never a part of a broker."""
 
 import logging
 import subprocess
@@ -21,9 +21,9 @@ class RaisingHandler(logging.Handler):
     """A handler of the user's program that has a bug.
 
     Args:
-        fault: What it raises.
-        first: Records before this one, counted from 0, are taken.
-        last: So are those behind this one.
+        fault: The exception that it raises.
+        first: Number of the first log record that fails, counted from 0.
+        last: Number of the last log record that fails.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RaisingHandler(logging.Handler):
 
 
 class RaisingFilter(RaisingHandler):
-    """The same in the filter of a handler."""
+    """The same bug in the filter of a handler."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         self.emit(record)
@@ -81,7 +81,7 @@ def test_log_handler_that_raises_loses_only_its_line() -> None:
 
 
 def break_apply(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> None:
-    """Let the step after the next commit fail."""
+    """Make the step after the next commit fail."""
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("the step cannot be made")
@@ -116,7 +116,7 @@ def test_records_that_cannot_be_applied_end_the_broker(monkeypatch: pytest.Monke
 
 
 class Hostile(BaseException):
-    """Not an `Exception`, as what `pytest.fail` raises."""
+    """Not an `Exception`, like the exception of `pytest.fail`."""
 
     def __str__(self) -> str:
         raise Hostile
@@ -128,7 +128,7 @@ FAULTS = [KeyboardInterrupt, SystemExit, Hostile]
 def check_that_it_ends(
     monkeypatch: pytest.MonkeyPatch, handler: RaisingHandler, fault: type[BaseException] | None
 ) -> None:
-    """Let a broker log a line and fail; everything that belongs to its end happens."""
+    """Make a broker log a line and fail; check all steps of its end."""
     failures: list[BaseException] = []
     failed = Event()
 
@@ -184,7 +184,7 @@ def test_error_of_on_failure_is_reported(
 
 
 def fail_snapshot(broker: Broker) -> None:
-    """Let `close` find a snapshot that could not be written, which it logs."""
+    """Make `close` find and log a snapshot that could not be written."""
     snapshots = broker._started.snapshots
     assert snapshots is not None
     snapshots._writing = Thread(target=int)

@@ -1,4 +1,4 @@
-"""A directory that ``kafka-storage format`` prepared and nobody started yet: its bootstrap.checkpoint counts, once."""
+"""A new directory from ``kafka-storage format``: its bootstrap.checkpoint is used, once."""
 
 from pathlib import Path
 

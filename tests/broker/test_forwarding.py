@@ -1,4 +1,4 @@
-"""What a broker sends on to the active controller, and for how long."""
+"""The requests that a broker forwards to the active controller, and their timeouts."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -27,7 +27,9 @@ CREATE_TOPICS = 19
 def _forwarded(
     attempt_ms: int = ATTEMPT_MS, leader: Endpoint | None = None
 ) -> tuple[FakeCore, Foundation, RemoteRequest]:
-    """A client's request on a node that knows no controller, or one that does not answer."""
+    """Send a client's request to a node without a known controller, or whose controller does not
+    respond.
+    """
     core = FakeCore()
     core.peers.add(("controller", "host", 9093))
     foundation = found(cast("Core", core))
@@ -66,7 +68,9 @@ def test_request_without_a_controller_closes_its_connection_at_its_timeout() -> 
 
 @pytest.mark.parametrize(("attempt_ms", "timeout_ms"), [(1500, 1500), (0, 1), (-1, 1)])
 def test_each_attempt_has_its_own_timeout(attempt_ms: int, timeout_ms: int) -> None:
-    """``controller.socket.timeout.ms``: a silent controller may be succeeded before the request's time is over."""
+    """``controller.socket.timeout.ms``: a silent controller may have a successor before the request
+    times out.
+    """
     core, foundation, asked = _forwarded(attempt_ms, Endpoint("host", 9093))
     assert [sent.timeout_ms for sent in core.sent.values()] == [timeout_ms]
     assert foundation.requests.is_open(asked)

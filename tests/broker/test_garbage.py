@@ -1,6 +1,6 @@
-"""Requests leave nothing to the garbage collector: what they made is freed when they are over.
+"""Requests leave no work for the garbage collector: their objects are freed when they end.
 
-`serve` depends on it, which leaves what outlives a full collection out of later ones.
+`serve` depends on it, because it excludes objects that survive a full collection from later ones.
 """
 
 import gc
@@ -132,7 +132,7 @@ def alterations() -> Iterator[Message]:
 
 
 def requests() -> Iterator[Message]:
-    """Each API once, and what it refuses."""
+    """Yield a valid request of each API, and rejected ones."""
     yield from (create(name, 1) for name in ("orders", "orders", "", "/", "x" * 300))
     yield from (create("other", count) for count in (0, -7, TOO_MANY))
     yield create("other", 1, **{"retention.ms": "x"})
@@ -296,14 +296,14 @@ def test_every_api_has_requests() -> None:
 @pytest.mark.load
 @pytest.mark.parametrize("check", ["requests_of_clients", "requests_of_the_process_itself"])
 def test_no_request_makes_a_reference_cycle(check: str) -> None:
-    """In a process of its own: threads that other tests left behind may make cycles too."""
+    """Runs in a separate process, because threads of other tests may also create cycles."""
     script = f"import gc; gc.disable(); from {__name__} import check_{check}; check_{check}()"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=seconds(300))
 
 
 def check_requests_of_clients() -> None:
     for request in requests():
-        SimulatedBroker().ask(request)  # what is imported and cached when it is first asked
+        SimulatedBroker().ask(request)  # for imports and caches of the first request
     broker = SimulatedBroker()
     gc.collect()
     for request in requests():
@@ -312,7 +312,7 @@ def check_requests_of_clients() -> None:
 
 
 def ways_without_a_client(broker: Broker, connection: Connection) -> Iterator[str]:
-    """Requests of the process itself, each named once it is over."""
+    """Send requests of this process; yield the name of each after its end."""
     broker.create_topic("orders")
     yield "creation"
     with suppress(KafkaError):
@@ -340,7 +340,7 @@ def ways_without_a_client(broker: Broker, connection: Connection) -> Iterator[st
 def check_requests_of_the_process_itself() -> None:
     with Broker() as broker, Connection(broker.bootstrap_servers) as connection:
         for _ in ways_without_a_client(broker, connection):
-            pass  # what is imported and cached when it is first asked
+            pass  # for imports and caches of the first request
         gc.collect()
         for way in ways_without_a_client(broker, connection):
             assert gc.collect() == 0, way

@@ -1,4 +1,4 @@
-"""Produce and fetch never wait for Python: they are answered while somebody keeps the GIL."""
+"""Produce and Fetch never wait for Python: they get responses while a thread holds the GIL."""
 
 import ctypes
 import select
@@ -25,7 +25,7 @@ HELD_MS_MAX = 60_000
 
 
 def client(bootstrap: str) -> None:
-    """The other process: tells of the hot answers, and when Python's was there."""
+    """Run the client process: print when Rust's responses have arrived, and Python's time."""
     records, _ = batch(1, 100)
     with Connection(bootstrap) as hot, Connection(bootstrap) as slow:
         print("connected", flush=True)
@@ -41,7 +41,7 @@ def client(bootstrap: str) -> None:
 
 @pytest.mark.usefixtures("gil_kept_while_python_runs")
 def test_produce_and_fetch_are_served_while_the_gil_is_held() -> None:
-    libc = ctypes.PyDLL(None)  # its functions are called without giving up the GIL
+    libc = ctypes.PyDLL(None)  # its functions are called without releasing the GIL
     with Broker() as broker:
         broker.create_topic("topic")
         command = [sys.executable, __file__, broker.bootstrap_servers]

@@ -1,6 +1,6 @@
-"""Settings given at start that Apache Kafka takes: the broker starts, and they mean what they mean there.
+"""Given settings that Apache Kafka accepts: the broker starts, and they have the same meaning.
 
-``log.retention.hours=-1``, Kafka's "for ever", stopped the start.
+``log.retention.hours=-1``, which means "forever", prevented the start.
 """
 
 import os
@@ -92,10 +92,10 @@ def test_used_directory_is_reported(tmp_path: Path) -> None:
 
 
 def test_durability_does_not_override_settings_of_topics(tmp_path: Path) -> None:
-    """Tools that copy a topic's overrides to another cluster copied ``flush.messages=1``."""
+    """Tools that copy a topic's overrides to another cluster also copied ``flush.messages=1``."""
     with Broker(tmp_path, durability="fsync") as broker:
         broker.create_topic("orders", config={"retention.ms": 5000})
         found = described(broker, ConfigResource.Type.TOPIC, "orders")
         assert found["flush.messages"].value == "1"
         altered = {name for name, one in found.items() if not one.is_default}
-        assert altered == {"retention.ms", "min.insync.replicas"}  # the second one as in Kafka
+        assert altered == {"retention.ms", "min.insync.replicas"}  # Kafka stores the second one

@@ -1,4 +1,6 @@
-"""Directories of Apache Kafka 4.2.1, asked over the wire: we answer as Kafka did (contract/kafka.md#22, #30, #31)."""
+"""Directories of Apache Kafka 4.2.1, served over the network: the responses are those of Kafka
+(contract/kafka.md#22, #30, #31).
+"""
 
 import hashlib
 import shutil
@@ -56,14 +58,15 @@ def test_list_offsets_replies_as_kafka_did(golden: str, connection: Connection) 
             where = f"{name}-{index} at {timestamp}, {isolation}"
             answered = (answer.error_code, answer.offset, answer.timestamp)
             assert answered == (error, offset, found), where
-            # A start begins a new epoch: answers about the log end name ours, not Kafka's.
+            # A start begins a new epoch: responses about the log end have our epoch, not Kafka's.
             if epoch != facts["current_leader_epoch"]:
                 assert answer.leader_epoch == epoch, where
 
 
 def test_offset_for_leader_epoch_replies_as_kafka_did(golden: str, connection: Connection) -> None:
     for name, index, facts in expected_partitions(golden):
-        # A start begins a new epoch at the log end, as Kafka's next one did: only what ended before it is comparable.
+        # A start begins a new epoch at the log end, as Kafka's next start did: only earlier epochs
+        # can be compared.
         begun = facts["before_kill"] if golden == "killed" else facts
         ended = begun["current_leader_epoch"] + (golden == "killed")
         for epoch, error, answered_epoch, end_offset in facts["offset_for_leader_epoch"]:

@@ -1,4 +1,4 @@
-"""Directories that Apache Kafka 4.2.1 wrote, served: the broker knows all that Kafka knew."""
+"""Directories of Apache Kafka 4.2.1 are served with all of Kafka's records and metadata."""
 
 import base64
 import json
@@ -107,7 +107,7 @@ def stored(facts: dict[str, Any]) -> Iterator[Row]:
 
 
 def consumed(consumer: Consumer, partitions: int) -> dict[tuple[str | None, int | None], list[Row]]:
-    """Records of every partition up to the end the broker tells."""
+    """Return the records of every partition up to the end that the broker reports."""
     rows: dict[tuple[str | None, int | None], list[Row]] = defaultdict(list)
     ended = 0
     while ended < partitions:

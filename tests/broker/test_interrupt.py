@@ -1,4 +1,6 @@
-"""Ctrl-C ends a program that embeds a broker as it ends any other, and leaves a directory that needs no recovery."""
+"""Ctrl-C ends a program that embeds a broker like any other program, and its directory needs no
+recovery.
+"""
 
 import signal
 import subprocess
@@ -30,7 +32,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_a_clean_stop(
 
 
 def interrupt(way: str, end: str, data: Path) -> None:
-    """Run the child until it is busy, and end it by Ctrl-C."""
+    """Run the child until it is busy, and end it with Ctrl-C."""
     command = [sys.executable, "-m", CHILD, way, end, str(data)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as program:
@@ -38,7 +40,7 @@ def interrupt(way: str, end: str, data: Path) -> None:
             assert program.stdout is not None
             assert program.stdout.readline() == "busy\n"
             program.send_signal(signal.SIGINT)
-            # It ends at once; the time is what a slow machine may need.
+            # It ends at once; the timeout is for slow machines.
             _, errors = program.communicate(timeout=PATIENCE_S)
         finally:
             program.kill()

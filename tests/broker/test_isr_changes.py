@@ -1,4 +1,6 @@
-"""A leader's changes of its ISRs at the controller: what a lost answer, a refusal or another one makes of them."""
+"""A leader's ISR changes at the controller: after lost responses, rejections and concurrent
+changes.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
@@ -31,7 +33,7 @@ Settled = tuple[int, str, Sequence[int], int]
 
 
 class _Core(FakeCore):
-    """Numbers proposals, and keeps what they were settled with."""
+    """Numbers proposals, and records their results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +53,7 @@ class _Core(FakeCore):
 
 
 class Leader(AskedChannel):
-    """The changes of one leader, whose requests wait for the test."""
+    """The ISR changes of one leader, whose requests are completed by the test."""
 
     def __init__(self, world: ClusterWorld) -> None:
         super().__init__()
@@ -70,7 +72,7 @@ class Leader(AskedChannel):
         self._changes.note(Replica(TOPIC_ID, index, epoch, FOLLOWER, "lagging", 0))
 
     def decide(self) -> AlterPartitionResponse:
-        """What the controller answers to the first request, once it has committed it."""
+        """Commit the first request; return the controller's response."""
         answer = self.world.ask(self.asked[0][0], 3)
         assert isinstance(answer, AlterPartitionResponse)
         return answer

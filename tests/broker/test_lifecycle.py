@@ -1,4 +1,4 @@
-"""When a broker that joins says that its metadata have reached its registration."""
+"""When a joining broker reports that its metadata has reached its registration."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
 
 EPOCH = 14
-"""Offset of the registration's record."""
+"""Offset of the registration record."""
 JOINING = Joining(Identity("cluster", 3, bytes(16)), bytes(16), (), None, -1, 2000, 9000)
 
 
@@ -31,11 +31,11 @@ class _Core(FakeCore):
 
 
 class _Joins(AskedChannel):
-    """A broker whose requests wait for the test.
+    """A broker whose requests are completed by the test.
 
     Attributes:
-        offset: What its metadata reach.
-        cordoned: Directories that they cordon.
+        offset: The last applied metadata offset.
+        cordoned: Directories that the metadata cordons.
     """
 
     def __init__(self) -> None:
@@ -56,12 +56,12 @@ class _Joins(AskedChannel):
         self.lifecycle.register()
 
     def registered(self) -> "_Joins":
-        """It gets its epoch."""
+        """Complete the registration with an epoch."""
         self.answer(BrokerRegistrationResponse(broker_epoch=EPOCH))
         return self
 
     def refused(self, pause_ms: int) -> None:
-        """Its registration is refused, and asked for again after a pause."""
+        """Reject the registration, which is retried after a delay."""
         self.answer(BrokerRegistrationResponse(error_code=DuplicateBrokerRegistrationError.code))
         self.pass_ms(pause_ms - 1)
         assert self.asked == []
@@ -69,20 +69,20 @@ class _Joins(AskedChannel):
         assert len(self.asked) == 1
 
     def pass_ms(self, ms: int) -> None:
-        """Timers run that are due by then."""
+        """Let time pass, and run the timers that are due."""
         self.core.clock_ns += ms * 1_000_000
         self._foundation.timers.run(self.core.clock_ns)
 
     @property
     def cordoned_in_heartbeats(self) -> list[list[bytes] | None]:
-        """Cordoned directories in unanswered heartbeats."""
+        """Return the cordoned directories in the pending heartbeats."""
         return [
             cast("BrokerHeartbeatRequest", request).cordoned_log_dirs for request, _ in self.asked
         ]
 
     @property
     def heartbeats(self) -> list[int]:
-        """The offsets that are told in heartbeats under way."""
+        """Return the metadata offsets in the pending heartbeats."""
         return [
             cast("BrokerHeartbeatRequest", request).current_metadata_offset
             for request, _ in self.asked

@@ -1,4 +1,4 @@
-"""What a broker says about listeners that other machines reach, or cannot use."""
+"""Warnings about listeners that other machines can reach, or cannot use."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""The control loop on a virtual clock, driven turn by turn."""
+"""The control loop on a virtual clock, run turn by turn."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """A machine that notes what it is given."""
+    """A machine that records its calls."""
 
     def __init__(self, notes: list[str]) -> None:
         self.notes = notes
@@ -47,7 +47,7 @@ class Recorder:
 
 
 class Advancing(Recorder):
-    """Notes too when it may carry on."""
+    """Also records the calls of `advance`."""
 
     def advance(self) -> bool:
         self.notes.append("advanced")
@@ -63,7 +63,7 @@ def request(received_ns: int) -> Request:
 
 
 def loop_of(core: FakeCore, notes: list[str], *actions: Callable[[], None]) -> ControlLoop:
-    """A loop with timers that are due every 10 ms, from the clock's zero on."""
+    """Return a loop with timers that are due every 10 ms from time 0 on."""
     timers = Timers(Faults(core.now_ns))
     for action in actions:
         timers.every("test", 10, 0, action)
@@ -85,7 +85,7 @@ def test_requests_run_before_timers_even_if_the_thread_is_late() -> None:
 
 @pytest.fixture
 def one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn takes one batch of events."""
+    """Limit a turn to one batch of events."""
     monkeypatch.setattr(loop_module, "_TAKING_NS", 0)
 
 
@@ -116,7 +116,9 @@ def test_a_turn_reads_events_for_a_bounded_time() -> None:
 
 @pytest.mark.usefixtures("one_batch")
 def test_unread_requests_delay_timers_that_were_due_after_them() -> None:
-    """Above one batch of events timers ran first: a stall would have expired members whose heartbeats waited."""
+    """With more than one batch of events, timers ran first: a stall could expire the sessions of
+    members whose heartbeats were queued.
+    """
     core, notes = FakeCore(), list[str]()
     loop = loop_of(core, notes, timer(notes))
     for received_ns in range(600):
@@ -128,7 +130,9 @@ def test_unread_requests_delay_timers_that_were_due_after_them() -> None:
 
 
 def test_work_of_a_timer_does_not_wait_for_an_event() -> None:
-    """A transaction's partitions that are asked for again were added, and stored when anything else happened."""
+    """A retried addition of partitions to a transaction was only stored when the next event
+    arrived.
+    """
     core, notes = FakeCore(), list[str]()
     loop = loop_of(core, notes, timer(notes))
     loop._machine = Advancing(notes)

@@ -1,4 +1,6 @@
-"""Markers of partitions that other nodes lead: sent in batches, and again to whoever leads until all are written."""
+"""Markers of partitions that other nodes lead: sent in batches, and retried at the current leader
+until all are written.
+"""
 
 from typing import cast
 
@@ -38,7 +40,9 @@ def peer(node_id: int) -> Peer:
 
 
 class World:
-    """A coordinator in a cluster whose nodes 2 and 3 lead partitions 0 and 1 of ``payments``, and this one 2."""
+    """A coordinator in a cluster: nodes 2 and 3 lead partitions 0 and 1 of ``payments``, this node
+    leads partition 2.
+    """
 
     def __init__(self) -> None:
         self.broker: SimulatedBroker = transactional_broker()
@@ -69,7 +73,7 @@ class World:
         )
 
     def lead(self, topic_id: bytes, index: int, leader: int) -> None:
-        """A controller has another node lead, in the next epoch."""
+        """Make another node the leader, in the next epoch."""
         change = PartitionChangeRecord(
             topic_id=topic_id, partition_id=index, replicas=[leader], isr=[leader], leader=leader
         )
@@ -92,14 +96,14 @@ class World:
         self.broker.run()
 
     def sent(self) -> list[tuple[Sent, WriteTxnMarkersRequest]]:
-        """Requests that wait for an answer, in the order in which they left."""
+        """Return the requests in flight, in the order in which they were sent."""
         return [
             (sent, cast("WriteTxnMarkersRequest", decode_request(27, 2, bytes(sent.body))))
             for sent in self.broker.core.sent.values()
         ]
 
     def answer(self, sent: Sent, code: int = 0) -> None:
-        """One code for all that was asked."""
+        """Respond with the same code for all partitions."""
         asked = cast("WriteTxnMarkersRequest", decode_request(27, 2, bytes(sent.body)))
         of = WriteTxnMarkersResponse
         markers = [
@@ -164,7 +168,7 @@ def test_transactions_that_end_during_a_request_share_the_next_one() -> None:
 
 
 def test_new_leader_gets_the_markers_as_soon_as_it_is_known() -> None:
-    """Without a look at the metadata it took as long as the pause before the next try, which doubles."""
+    """Without a check of the metadata, markers waited for the next retry, whose delay doubles."""
     world = World()
     world.end(world.begin(0))
     world.broker.core.peers.discard(peer(2))
@@ -217,7 +221,9 @@ def test_newer_producer_in_one_partition_does_not_block_the_others() -> None:
 
 
 def test_coordinator_that_no_longer_leads_writes_no_further_marker() -> None:
-    """What waits is dropped: the next coordinator ends the transaction, and maybe begins another one."""
+    """Its pending markers are dropped: the next coordinator ends the transaction, and may already
+    have started another one.
+    """
     world = World()
     producer = world.begin(0)
     other = world.begin(0, name="other")

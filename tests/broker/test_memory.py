@@ -1,4 +1,4 @@
-"""`memory_max` holds against requests that never end, and others are served beside them."""
+"""`memory_max` limits requests that never end, and other requests are still served."""
 
 import gc
 import socket
@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 class Unfinished:
-    """A client that sends 60 MiB of a request of 64 MiB, as fast as they are taken."""
+    """A client that sends 60 MiB of a request of 64 MiB, as fast as the broker reads."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -56,7 +56,7 @@ def test_unfinished_requests_stay_below_the_ceiling_and_others_are_served() -> N
             )
 
         eventually(only_one_went_on)
-        # A half of the ceiling, and the one frame that is always let in.
+        # At most half of the limit, and one more frame, which is always admitted.
         eventually(lambda: broker.statistics()["input_held_bytes"] > 60 * MIB)
         assert broker.statistics()["input_held_bytes"] < (8 + 64) * MIB
         assert resident_bytes() - before < 120 * MIB
@@ -64,7 +64,7 @@ def test_unfinished_requests_stay_below_the_ceiling_and_others_are_served() -> N
         for _ in range(8):
             producer.produce("orders", bytes(900_000))
             assert producer.flush(PATIENCE_S) == 0
-        # Whoever ends makes room for the next.
+        # Each client that disconnects frees memory for the next one.
         for client in clients:
             client.socket.close()
         eventually(
@@ -76,7 +76,7 @@ def test_unfinished_requests_stay_below_the_ceiling_and_others_are_served() -> N
 
 
 def test_queued_bytes_below_the_largest_request_are_rejected() -> None:
-    """As by Kafka 4.2.1, which asks for room for one request, and takes what is not positive for no limit."""
+    """As in Kafka 4.2.1: the limit must allow one request; 0 or less means no limit."""
     name, largest = "queued.max.request.bytes", "socket.request.max.bytes"
     for queued in (1, 104_857_599):
         with pytest.raises(ConfigurationError, match=name):

@@ -1,4 +1,6 @@
-"""`memory_max` holds against each way in which peers can make a broker hold memory, and it serves afterwards."""
+"""`memory_max` limits each way in which peers can make a broker use memory, and the broker serves
+afterwards.
+"""
 
 import pytest
 
@@ -8,11 +10,13 @@ from bench.bounds.broker import measured
 from bench.bounds.together import together
 
 MEMORY_MAX_MIB = 64
-# A broker may hold `memory_max`, one request and one answer beyond it, and what they are made of. The largest request
-# of the attacks is 1 MB, which Python decodes to 25 MB; the largest answer takes 10 MB while it is made. The rest is
-# what Python, and an allocator with an arena for each of 20 threads, keep of what was given back: about 1 MB each.
+# A broker may use `memory_max`, plus one request and one response with their decoded forms. The
+# largest request of the attacks has 1 MB, which Python decodes to 25 MB; the largest response uses
+# 10 MB while it is created. The rest is freed memory that Python, and an allocator with an arena
+# for each of 20 threads, keep: about 1 MB each.
 BEYOND_USUAL_MIB = 60
-# One request for Python goes beyond the budget, decoded to half of `memory_max`, and its answer takes as much.
+# One request for Python may exceed the budget, decoded to half of `memory_max`, and so may its
+# response.
 DECODED_AND_ANSWERED_MIB = MEMORY_MAX_MIB
 
 

@@ -1,4 +1,6 @@
-"""A metadata log that is gone, emptied or zeroed stops the start: an empty cluster would lose every topic."""
+"""A missing, emptied or zeroed metadata log stops the start: an empty cluster would lose every
+topic.
+"""
 
 import shutil
 import subprocess
@@ -63,7 +65,7 @@ def _close(data: Path) -> None:
 
 
 def _kill(data: Path) -> None:
-    """SIGKILL once the checkpoints of the start are there."""
+    """Start a broker, and kill it with SIGKILL once the checkpoints of the start exist."""
     command = [sys.executable, "-c", CHILD, str(data)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -90,7 +92,7 @@ def test_start_without_the_metadata_log_is_rejected_every_time(
 
 @pytest.fixture(params=["clean", "killed"])
 def kafkas(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A directory that Apache Kafka wrote: its recovery points have no row of the metadata log."""
+    """A directory of Apache Kafka, whose recovery points have no row for the metadata log."""
     data = tmp_path / "data"
     shutil.copytree(KAFKAS / request.param / "data", data, copy_function=shutil.copyfile)
     for directory in (data, *(path for path in data.rglob("*") if path.is_dir())):
@@ -160,7 +162,7 @@ def test_partitions_without_an_identity_start_no_new_cluster(kafkas: Path) -> No
 
 @pytest.mark.parametrize("has_identity", [True, False])
 def test_the_directory_of_a_deleted_topic_is_set_aside(tmp_path: Path, has_identity: bool) -> None:
-    """As after a power cut that undid its renaming: the metadata log contains the topic."""
+    """A power cut may undo the renaming of the directory; the metadata log contains the topic."""
     data, kept = tmp_path / "data", tmp_path / "kept"
     _fill(data)
     shutil.copytree(data / "orders-0", kept)
@@ -177,7 +179,7 @@ def test_the_directory_of_a_deleted_topic_is_set_aside(tmp_path: Path, has_ident
 def test_a_partition_that_cannot_be_read_does_not_prevent_the_start(
     tmp_path: Path, unread: str
 ) -> None:
-    """It did if its name came before those of all that can be read."""
+    """It did so if its name was sorted before the names of all readable partitions."""
     with Broker(tmp_path) as broker:
         for name in ("first", "second"):
             broker.create_topic(name)
@@ -198,7 +200,7 @@ def test_partitions_that_cannot_be_read_are_compared_by_name(tmp_path: Path) -> 
 
 
 def _make_unreadable(partition: Path) -> None:
-    """Like an I/O error: the topic id cannot be read, by the superuser either."""
+    """Simulate an I/O error: even the superuser cannot read the topic id."""
     (partition / "partition.metadata").unlink()
     (partition / "partition.metadata").mkdir()
 
@@ -206,7 +208,7 @@ def _make_unreadable(partition: Path) -> None:
 def test_log_without_its_start_proves_nothing_to_a_registered_directory(
     tmp_path: Path,
 ) -> None:
-    """A node that was away while its topics were deleted was refused at every start."""
+    """A node that was offline while its topics were deleted could not start again."""
     one, other = tmp_path / "one", tmp_path / "other"
     _close(other)
     _fill(one)

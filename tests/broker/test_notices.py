@@ -1,4 +1,4 @@
-"""Of what repeats without end, one report a minute is made for each kind."""
+"""Repeated reports are limited to one a minute for each kind."""
 
 import logging
 from typing import TYPE_CHECKING, cast
@@ -31,10 +31,10 @@ def test_many_kinds_need_bounded_memory() -> None:
 
 
 class RefusingCore(FakeCore):
-    """Its data plane closes a connection for the same reason before each drain."""
+    """A core that closes a connection for the same reason before each drain."""
 
     def drain_log(self) -> list[tuple[int, int, str, str]]:
-        """Warnings of two clients, and an error that is never left out."""
+        """Return warnings of two clients, and an error, which is never omitted."""
         warnings = [f"closed the connection from {host}: API 11" for host in ("a", "b", "a")]
         return [(0, logging.WARNING, "broker.connection", text) for text in warnings] + [
             (0, logging.ERROR, "broker.partition", "failed")

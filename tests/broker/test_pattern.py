@@ -1,4 +1,6 @@
-"""Regular expressions of clients: what people write is taken, what would take the broker's memory is not."""
+"""Regular expressions of clients: usual ones are accepted, those that need too much memory are
+rejected.
+"""
 
 import pytest
 

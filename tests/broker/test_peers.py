@@ -1,4 +1,4 @@
-"""What a core asks of other nodes, over real sockets."""
+"""Requests of a core to other nodes, over real sockets."""
 
 import socket
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def core() -> Iterator[_core.Core]:
 
 @pytest.fixture
 def other() -> Iterator[_core.Core]:
-    """A node whose Python does not answer on its own."""
+    """A node whose requests for Python get responses only from the test."""
     core = new_core(2)
     yield core
     core.stop(0)
@@ -136,7 +136,7 @@ def test_other_node_gets_the_client_id(
 def test_controller_listener_has_its_own_apis_and_passes_each_request_to_python(
     core: _core.Core,
 ) -> None:
-    """Before the node serves its clients, who see nothing of it."""
+    """It works before the node serves its clients, to which these APIs are not visible."""
     node = new_core(3)
     port = node.listen("CONTROLLER", "127.0.0.1:0", {FETCH: (17, 18), 52: (0, 2)})
     peer = ("test", "127.0.0.1", port)

@@ -1,4 +1,6 @@
-"""One publisher: the same committed batches give the same image and the same steps, whoever proposed them."""
+"""The publisher: the same committed batches lead to the same image and the same steps, whichever
+node proposed them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -71,12 +73,14 @@ requests = st.one_of(
     st.builds(alter, st.just(RESOURCE_BROKER), st.just(""), st.sampled_from(["1", "2"])),
     st.just(InitProducerIdRequest(transactional_id=None)),
 )
-# What happens after each request.
+# The step after each request.
 steps = st.sampled_from(["wait", "run", "commit", "commit", "fail"])
 
 
 def history(asked: Sequence[tuple[Message, str]]) -> SimulatedBroker:
-    """A broker after requests, commits and failures in this order; at the end nothing is in flight."""
+    """Return a broker after requests, commits and failures in this order, without a batch in
+    flight.
+    """
     broker = SimulatedBroker()
     broker.core.hold_appends = True
     for request, step in asked:
@@ -95,7 +99,7 @@ def history(asked: Sequence[tuple[Message, str]]) -> SimulatedBroker:
 
 
 def batches(broker: SimulatedBroker) -> list[Committed]:
-    """The broker's metadata log, as another node reads it."""
+    """Return the broker's metadata log, as another node reads it."""
     log = broker.core.logs[METADATA_PARTITION]
     read = []
     for first, end, data in log.batches:
@@ -105,7 +109,7 @@ def batches(broker: SimulatedBroker) -> list[Committed]:
 
 
 def follower_of(found: Sequence[Committed]) -> tuple[Publisher, FakeCore]:
-    """The publisher and the core of a node that publishes the batches one by one."""
+    """Return the publisher and the core of a node that publishes the batches one by one."""
     core = FakeCore()
     projection = Projection(cast("CoreTypes", fake_core), 1, BrokerConfigs())
     publisher = Publisher(

@@ -1,4 +1,6 @@
-"""Who writes in a transaction that another node coordinates asks that one (KIP-890)."""
+"""A node with partitions of a transaction sends a query to the transaction's coordinator on another
+node (KIP-890).
+"""
 
 from typing import cast
 
@@ -30,7 +32,7 @@ TOKEN = 5
 
 
 def broker_without_transactions() -> SimulatedBroker:
-    """Node 2 leads all partitions of `__transaction_state`."""
+    """Return a broker in a cluster whose node 2 leads all partitions of `__transaction_state`."""
     broker = transactional_broker()
     end_point = RegisterBrokerRecord.BrokerEndpoint(name="PLAINTEXT", host="node-2", port=9092)
     register = RegisterBrokerRecord(
@@ -49,7 +51,7 @@ def broker_without_transactions() -> SimulatedBroker:
 
 
 def verify(broker: SimulatedBroker, token: int = TOKEN, name: str = ID, add: bool = True) -> None:
-    """A produce request is about to begin a transaction in partitions 0 and 1."""
+    """Add the event of a produce request that starts a transaction in partitions 0 and 1."""
     places = [(topic_id(broker), index) for index in (0, 1)]
     now_ns = broker.core.clock_ns
     broker.core.push(VerifyTransaction(token, name, *PRODUCER, places, add, now_ns))
@@ -57,14 +59,14 @@ def verify(broker: SimulatedBroker, token: int = TOKEN, name: str = ID, add: boo
 
 
 def sent(broker: SimulatedBroker) -> tuple[Sent, AddPartitionsToTxnRequest]:
-    """The only request that is under way."""
+    """Return the only request in flight."""
     (one,) = broker.core.sent.values()
     decoded = decode_request(24, one.api_version, bytes(one.body))
     return one, cast("AddPartitionsToTxnRequest", decoded)
 
 
 def answer(broker: SimulatedBroker, *codes: int) -> None:
-    """One code for each transaction that was asked about."""
+    """Respond with one code for each transaction of the request."""
     asked, request = sent(broker)
     of = AddPartitionsToTxnResponse
     results = [
@@ -127,7 +129,7 @@ def test_ending_transaction_is_verified_again() -> None:
 
 
 def test_unreachable_coordinator_fails_the_verification() -> None:
-    """To the producer that is NOT_ENOUGH_REPLICAS, which it tries again."""
+    """The producer gets NOT_ENOUGH_REPLICAS, and retries."""
     broker = broker_without_transactions()
     broker.core.peers.clear()
     verify(broker)
@@ -142,7 +144,7 @@ def test_node_that_no_longer_leads_the_coordinator_fails_the_verification() -> N
 
 
 def send_offsets(broker: SimulatedBroker) -> int:
-    """TxnOffsetCommit of one partition; its answer comes once the coordinator's has."""
+    """Send a TxnOffsetCommit of one partition, whose response follows that of the coordinator."""
     of = TxnOffsetCommitRequest
     row = of.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
     request = of(

@@ -1,4 +1,6 @@
-"""Fetches of a replica on a real broker: one that is alone has no followers (contract/replication.md#attack-16)."""
+"""Fetches of a replica from a single broker, which has no followers
+(contract/replication.md#attack-16).
+"""
 
 from collections.abc import Iterator
 
@@ -50,7 +52,7 @@ def test_fetch_of_a_replica_is_rejected_and_changes_nothing(
         for version in (15, 16, 17, 18):
             answer = connection.ask(1, version, new)
             assert (answer.error_code, answer.session_id, answer.responses) == (REFUSED, 0, [])
-        # The connection, and clients on it, are served as before.
+        # Requests of clients on this connection are served as before.
         client = FetchRequest(max_bytes=1 << 20, session_epoch=-1, topics=[by_name])
         served = connection.ask(1, 12, client).responses[0].partitions[0]
         assert (served.error_code, served.high_watermark) == (0, 0)

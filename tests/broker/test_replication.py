@@ -1,4 +1,6 @@
-"""Two cores replicate, with images by hand: what one leads the other fetches (contract/replication.md#16, #23)."""
+"""Two cores with images from the test: each fetches the partitions that the other one leads
+(contract/replication.md#16, #23).
+"""
 
 from collections.abc import Iterator
 
@@ -14,7 +16,7 @@ NODES = (1, 2)
 
 
 class Cluster:
-    """Two nodes that hear the same of one partition."""
+    """Two nodes with the same image of one partition."""
 
     def __init__(self) -> None:
         self.cores = {node: new_core(node) for node in NODES}
@@ -57,7 +59,7 @@ class Cluster:
             core.apply(delta)
 
     def append(self, leader: int, value: bytes) -> int:
-        """The offset once all in-sync replicas have it."""
+        """Append a record; return its offset once all in-sync replicas have it."""
         self.tokens += 1
         core = self.cores[leader]
         core.append(self.tokens, PARTITION, self.leader_epoch, [(None, value)])

@@ -1,4 +1,6 @@
-"""Of a full disk's reserve, what the next start needs is not for what clients repeat as often as they like."""
+"""The part of the disk reserve for the next start cannot be used by requests that clients may
+repeat.
+"""
 
 from types import SimpleNamespace
 from typing import Any

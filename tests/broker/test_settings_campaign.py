@@ -1,7 +1,7 @@
 """Random changes of settings over the wire, each sequence followed by a restart.
 
-No control thread dies, no directory stays closed, and what was committed is there after the
-restart. ``make settings`` runs 10,000 sequences.
+No control thread ends, each directory can be opened again, and the committed settings exist after
+the restart. ``make settings`` runs 10,000 sequences.
 """
 
 import logging
@@ -26,7 +26,7 @@ SEQUENCES = int(os.environ.get("SETTINGS_SEQUENCES", "25"))
 SEED = int(os.environ.get("SETTINGS_SEED", "0"))
 SEQUENCES_PER_DIRECTORY = 50
 REFUSALS = (40, 42)
-"""INVALID_CONFIG and INVALID_REQUEST; nothing is answered with UNKNOWN_SERVER_ERROR."""
+"""INVALID_CONFIG and INVALID_REQUEST; UNKNOWN_SERVER_ERROR never occurs."""
 
 TARGETS = (
     (RESOURCE_BROKER, "", Scope.BROKER),
@@ -43,7 +43,7 @@ BITS = {ConfigType.SHORT: 15, ConfigType.INT: 31, ConfigType.LONG: 63}
 
 
 def value_for(row: Setting, rng: random.Random) -> str:
-    """Often good, often at an edge, sometimes nonsense."""
+    """Return a value that is often valid, often at a limit, and sometimes nonsense."""
     if row.type in BITS:
         top = 1 << BITS[row.type]
         edges = [0, 1, -1, -2, top - 1, top, -top, rng.randrange(top), rng.randrange(10_000)]
@@ -65,7 +65,7 @@ def changes_of(scope: Scope, rng: random.Random) -> list[tuple[str, int, str | N
 
 
 def alter(connection: Connection, rng: random.Random) -> Iterator[int]:
-    """The answers to one request for one to three resources."""
+    """Send one request for one to three resources; yield the error codes."""
     resources = []
     for kind, name, scope in rng.sample(TARGETS, rng.randint(1, 3)):
         configs = [
@@ -95,7 +95,7 @@ def describe(connection: Connection) -> None:
 
 
 def run_sequence(data: Path, rng: random.Random, before: object) -> object:
-    """Open, compare with ``before``, alter, close; what is committed then."""
+    """Open, compare with ``before``, alter, close; return the committed settings."""
     with Broker(data, durability="os") as broker:
         if before is None:
             broker.create_topic("t")
@@ -113,7 +113,7 @@ def run_sequence(data: Path, rng: random.Random, before: object) -> object:
 def test_random_changes_never_end_a_broker_or_close_a_directory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL)  # every start reports what it ignores
+    caplog.set_level(logging.CRITICAL)  # every start reports the ignored settings
     committed: object = None
     for number in range(SEQUENCES):
         if number % SEQUENCES_PER_DIRECTORY == 0:

@@ -1,4 +1,4 @@
-"""Answers of shards are told in order and once each; many at once are spread over turns."""
+"""Results of shards are delivered in order, each once; a large number is spread over turns."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MEMBERS = 2_000
 FOREVER_NS = 2**62
 CALLS_MAX = 34
-"""Of the largest turn, for each member: the rebalance itself, and the first `AT_ONCE` answers."""
+"""Limit for the largest turn, per member: the rebalance, and the first `AT_ONCE` results."""
 
 
 class Listener:

@@ -1,4 +1,6 @@
-"""A shard's life: loaded before it is used, answered behind its records, dropped when they are refused."""
+"""The life cycle of a shard: it is loaded before use, its responses follow its records, and it is
+dropped when an append fails.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,7 +47,7 @@ UNKNOWN_SERVER, STORAGE_ERROR, NOT_LEADER = -1, 56, 6
 
 
 class Register:
-    """The smallest machine: it keeps the records, and can be asked for them."""
+    """The smallest state machine: it stores the records, which operations can read."""
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
@@ -95,7 +97,7 @@ def arm(due_ns: int, machine: Register, waiter: Waiter, turn: Turn) -> None:
 
 
 def wait(machine: Register, waiter: Waiter, turn: Turn) -> None:
-    """Is never answered."""
+    """Run an operation that never gets a response."""
 
 
 def fail(machine: Register, waiter: Waiter, turn: Turn) -> None:
@@ -104,7 +106,7 @@ def fail(machine: Register, waiter: Waiter, turn: Turn) -> None:
 
 
 class NothingUnread:
-    """No request waits, except where a test says when the oldest one of the shard arrived."""
+    """No unread requests, unless a test sets the arrival time of a shard's oldest one."""
 
     def __init__(self) -> None:
         self.oldest: dict[tuple[str, int], int] = {}
@@ -114,7 +116,7 @@ class NothingUnread:
 
 
 class World:
-    """A host on a fake core, with what it answered."""
+    """A host on a fake core, with its responses."""
 
     def __init__(self, *, hold_appends: bool = False, load: bool = True) -> None:
         self.core = FakeCore(hold_appends=hold_appends)
@@ -167,7 +169,7 @@ class World:
         self.effects.append(effect)
 
     def write(self, *records: tuple[bytes, bytes | None]) -> None:
-        """What an earlier life of the shard left in the log, a batch each."""
+        """Add records of an earlier life of the shard to the log, one batch each."""
         for record in records:
             self.core.append(0, (TOPIC_ID, 0), 3, [record])
             self.core.wait(0)
@@ -178,9 +180,9 @@ class World:
         return waiter
 
     def run(self) -> None:
-        """Events, loads and appends until nothing is left to do."""
+        """Run events, loads and appends until there is no more work."""
         idle = 0
-        while idle < 2:  # what is flushed at the end of a turn completes in the next one
+        while idle < 2:  # an append at the end of a turn completes in the next one
             for event in (events := self.core.wait(self.core.clock_ns)):
                 if isinstance(event, _core.Appended | _core.Maintained):
                     done = Completed(event.error_code, event.offset)
@@ -320,7 +322,9 @@ def test_slow_load_fails_operations_with_load_in_progress() -> None:
 
 
 def test_shard_is_used_after_its_loaded_records_are_committed() -> None:
-    """A decision that the leader before had not replicated led to markers, and was lost with this node."""
+    """Markers were written for a decision that the previous leader had not replicated, and which
+    was lost with this node.
+    """
     world = World(load=False)
     world.core.hold_appends = True
     world.write((b"k", b"v"))
@@ -417,7 +421,7 @@ def test_failed_append_discards_uncommitted_changes(error_code: int, expected: i
 
 
 def fail_appends(world: World, count: int) -> None:
-    """Each load is followed by an append that is refused, as one of the shard's own may be."""
+    """Fail an append after each of ``count`` loads, like an append of the shard itself."""
     for _ in range(count):
         waiter = world.submit(partial(put, b"k", b"v"))
         world.run()
@@ -427,7 +431,9 @@ def fail_appends(world: World, count: int) -> None:
 
 
 def test_log_that_rejects_appends_is_not_reloaded_in_a_loop() -> None:
-    """A decided transaction was completed as soon as it was loaded: thousands of loads a second, with markers each."""
+    """A prepared transaction was completed after each load: thousands of loads a second, each with
+    markers.
+    """
     world = World(hold_appends=True)
     fail_appends(world, 2)
     assert world.host.is_loading
@@ -450,7 +456,7 @@ def test_shard_that_waits_for_its_load_can_be_closed() -> None:
 
 @pytest.mark.parametrize(("count", "replayed"), [(0, 0), (1, 0), (1, 1), (10, 1)])
 def test_shard_that_is_closed_during_its_load_stays_closed(count: int, replayed: int) -> None:
-    """It ran its deadlines, and wrote, beside who had the partition after it."""
+    """It ran its deadlines and wrote records, although another node had the partition by then."""
     world = World(load=False)
     world.write(*[(b"k", bytes(LOAD_BYTES // 3))] * count)
     world.host = world.make_host()
@@ -521,7 +527,7 @@ def test_too_many_uncommitted_records_keep_operations_in_the_queue() -> None:
 
 
 def test_operations_continue_after_more_reads_than_may_wait_for_an_append() -> None:
-    """As an append stalled, heartbeats filled the next batch. The shard never continued."""
+    """While an append stalled, heartbeats filled the next batch, and the shard never continued."""
     world = World(hold_appends=True)
     written = world.submit(partial(put, b"k", b"v"))
     world.run()
@@ -558,7 +564,7 @@ def test_deadline_does_not_overtake_a_queued_operation() -> None:
 
 
 def test_a_deadline_is_judged_by_the_oldest_operation_in_the_queue() -> None:
-    """The first one is not the oldest any more: requests about several groups take turns."""
+    """The first operation may not be the oldest one: requests about several groups take turns."""
     world = World(hold_appends=True)
     world.submit(partial(put, b"k", b"v"))
     world.run()
@@ -600,7 +606,9 @@ def test_a_deadline_runs_once_the_horizon_has_passed_it() -> None:
 
 
 def test_many_deadlines_at_once_leave_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """25,000 transactions whose time was over at the start were aborted in one turn of half a second."""
+    """25,000 transactions that had timed out at the start were aborted in one turn of half a
+    second.
+    """
     world = World()
     machine = world.host.machine
     assert machine is not None
@@ -716,7 +724,7 @@ def test_producer_error_of_an_append_fails_only_operations_of_that_producer() ->
 
 
 def test_read_that_waits_for_an_append_does_not_get_its_producer_error() -> None:
-    """A heartbeat was answered with INVALID_PRODUCER_EPOCH, if its answer had joined such a batch."""
+    """A heartbeat got INVALID_PRODUCER_EPOCH if its response had joined such a batch."""
     world = World(hold_appends=True)
     asked = world.submit(partial(write_within, Within(7, 1)))
     world.run()
@@ -736,7 +744,7 @@ def test_read_that_waits_for_an_append_does_not_get_its_producer_error() -> None
 
 @pytest.mark.parametrize("error_code", [STORAGE_ERROR, UNKNOWN_SERVER])
 def test_log_error_of_a_producer_append_becomes_coordinator_not_available(error_code: int) -> None:
-    """Kafka's clients end for an error that they do not know, and know few in answer to TxnOffsetCommit."""
+    """Kafka's clients fail at unknown errors, and know only a few errors of TxnOffsetCommit."""
     world = World(hold_appends=True)
     asked = world.submit(partial(write_within, Within(7, 1)))
     world.run()

@@ -1,4 +1,4 @@
-"""What one client asks for never keeps the control thread from what others ask for."""
+"""Requests of one client never occupy the control thread so that those of others wait for long."""
 
 import logging
 from types import ModuleType
@@ -39,7 +39,7 @@ LOOK_NS = 1_000_000
 
 
 class TickingCore(FakeCore):
-    """Each look at the clock takes a millisecond, so that a slice ends after ten items."""
+    """Each read of the clock advances it by a millisecond, so that a slice ends after ten items."""
 
     def now_ns(self) -> int:
         self.clock_ns += LOOK_NS
@@ -74,7 +74,7 @@ def description(names: list[str], keys: list[str] | None = None) -> DescribeConf
 
 
 def step(broker: SimulatedBroker) -> bool:
-    """One turn of the control loop; whether there is more to do."""
+    """Run one turn of the control loop; return whether there is more work."""
     for event in broker.core.wait(broker.core.clock_ns):
         broker.dispatcher.take(event)
     return broker.dispatcher.advance()
@@ -143,20 +143,22 @@ def test_the_partitions_of_one_topic_are_planned_in_slices(
 
 
 def partitions_at_once(broker: SimulatedBroker, request: Message) -> int:
-    """The most partitions that one call of the core made, or gave new settings."""
+    """Return the maximum number of partitions that one call of the core created or changed."""
     core = broker.core
     made, before = [], len(core.applied)
     sizes = {topic_id: len(topic.partitions) for topic_id, topic in core.topics.items()}
     broker.ask(request)
     for step in core.applied[before:]:
         named = sum(len(topic.partitions) or sizes[topic.topic_id] for topic in step.topics)
-        # The core itself takes partitions of a deleted topic out of service on other threads.
+        # The core stops partitions of a deleted topic on other threads.
         made.append(named + sum(min(sizes[topic_id], PIECE_MAX) for topic_id in step.deleted))
     return max(made)
 
 
 def test_no_call_of_the_core_grows_with_a_request() -> None:
-    """A new topic of 10,000 partitions was one call; so was every topic when a default changed, or 250 large ones."""
+    """A new topic of 10,000 partitions was created by one call; and one call changed every topic
+    after a default changed, or 250 large topics.
+    """
     broker = SimulatedBroker()
     large = creation(*(f"large{n}" for n in range(5)))
     for topic in large.topics:
@@ -205,7 +207,7 @@ def test_a_large_topic_is_seen_whole_or_not_at_all() -> None:
 
 
 def turns_until_created(readers: int) -> int:
-    """How many turns CreateTopics takes while so many clients have long requests at work."""
+    """Return the number of turns for CreateTopics while ``readers`` clients have long requests."""
     broker = SimulatedBroker(core=TickingCore())
     broker.ask(creation(*(f"t{n}" for n in range(300))))
     for _ in range(readers):
@@ -251,7 +253,7 @@ def test_long_requests_advance_however_many_short_ones_come() -> None:
 
 
 def test_a_turn_ends_however_many_requests_arrive_at_once() -> None:
-    """Each of 256 events could begin a request and work on it for 10 ms, before anything was proposed."""
+    """Each of 256 events could start a request and work on it for 10 ms before any proposal."""
     core = TickingCore()
     broker = SimulatedBroker(core=core)
     broker.ask(creation(*(f"t{n}" for n in range(300))))
@@ -264,7 +266,7 @@ def test_a_turn_ends_however_many_requests_arrive_at_once() -> None:
 
 @pytest.mark.parametrize("turns", [0, 1, 7])
 def test_a_stop_does_not_wait_for_the_requests_in_the_queue(turns: int) -> None:
-    """At most the turn at hand is finished, and nobody waits any more."""
+    """At most the current turn is finished, and all waiting callers continue."""
     core = TickingCore()
     broker = SimulatedBroker(core=core)
     broker.ask(creation(*(f"t{n}" for n in range(300))))
@@ -316,7 +318,7 @@ def test_a_cancelled_request_is_not_worked_on() -> None:
 
 
 def test_deleting_many_topics_costs_the_same_for_each() -> None:
-    """Was quadratic: 16,000 names took 21 s. Counted in steps of the clock, not in time."""
+    """The cost was quadratic: 16,000 names took 21 s. The test counts steps of a virtual clock."""
     broker = SimulatedBroker(core=TickingCore())
     names = [f"t{n}" for n in range(200)]
     broker.ask(creation(*names))

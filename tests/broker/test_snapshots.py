@@ -1,4 +1,6 @@
-"""Metadata snapshots on a real disk: written, loaded, and the log below them given up."""
+"""Metadata snapshots on a real disk: they are written and loaded, and the log below them is
+deleted.
+"""
 
 import os
 import shutil
@@ -46,7 +48,7 @@ def segments_of(data: Path) -> list[str]:
 
 
 def settle(broker: Broker) -> None:
-    """The snapshot of a commit is begun after its answer: the next request comes behind it."""
+    """Send another request: the snapshot of a commit is started after its response."""
     assert broker.topics()
     with pytest.raises(Exception, match="already exists"):
         broker.create_topic(next(iter(broker.topics())))
@@ -114,7 +116,7 @@ def test_snapshots_are_deleted_by_age_where_size_is_unlimited(data: Path) -> Non
 
 
 def after(before: Callable[[str], None], step: str, call: Callable[..., None]) -> Any:
-    """``call``, with ``before(step)`` ahead of it."""
+    """Return ``call`` with ``before(step)`` called first."""
 
     def both(*arguments: Any, **options: Any) -> None:
         before(step)
@@ -125,7 +127,9 @@ def after(before: Callable[[str], None], step: str, call: Callable[..., None]) -
 
 
 class Inline:
-    """A thread that runs in the one that starts it, so that nothing moves while a directory is copied."""
+    """A thread that runs on the thread that starts it, so that no file changes while a directory is
+    copied.
+    """
 
     def __init__(self, *, target: Callable[..., None], args: tuple[Any, ...], **_: Any) -> None:
         self._work = partial(target, *args)
@@ -143,13 +147,14 @@ class Inline:
 def test_kill_between_any_two_steps_loses_no_acknowledged_topic(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is copied before each step on files, as a kill at that point would leave it."""
+    """The directory is copied before each file operation, as a kill at that point would leave it.
+    """
     acknowledged = 0
     killed: list[tuple[Path, int]] = []
 
     def copying(step: str) -> None:
         copy = tmp_path / f"{len(killed)}-{step}"
-        # A checkpoint that the core is writing may go while it is copied.
+        # A checkpoint that the core is writing may be renamed while it is copied.
         shutil.copytree(data, copy, ignore=shutil.ignore_patterns(".lock", "*-checkpoint.tmp"))
         killed.append((copy, acknowledged))
 

@@ -1,4 +1,4 @@
-"""What `Broker.statistics` counts of the data path, and what the log says of a recovery."""
+"""The counters of the data path in `Broker.statistics`, and the log lines of a recovery."""
 
 import logging
 import os
@@ -63,7 +63,7 @@ def test_torn_tail_removed_by_recovery_is_a_warning_with_bytes_and_offset(
     segment = tmp_path / "orders-1" / f"{0:020}.log"
     with segment.open("ab") as file:
         file.write(b"\x01" * 77)
-    # As after a crash before anything was synced.
+    # The state after a crash before any sync.
     (tmp_path / ".kafka_cleanshutdown").unlink()
     for checkpoint in tmp_path.glob("*-checkpoint"):
         os.unlink(checkpoint)

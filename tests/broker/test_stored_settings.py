@@ -1,6 +1,6 @@
-"""Settings that are committed and cannot be used: a directory opens all the same, and says so.
+"""Committed settings that cannot be used: the directory still opens, with a warning.
 
-``log.roll.ms=0`` over the wire was committed, then ``core.apply`` raised: the control thread ended,
+``log.roll.ms=0`` of a client was committed, and ``core.apply`` raised: the control thread ended,
 and no start could open the directory again.
 """
 
@@ -50,7 +50,7 @@ BELOW_THE_LOWEST = [
 
 
 def formatted(data: Path, *settings: tuple[int, str, str, str]) -> None:
-    """A directory whose first records make topic ``t`` and alter ``settings``."""
+    """Create a directory whose first records create topic ``t`` and alter ``settings``."""
     data.mkdir()
     records: list[Message] = [
         FeatureLevelRecord(name=METADATA_VERSION, feature_level=29),
@@ -122,13 +122,13 @@ def test_alterations_are_undone_only_on_the_broker_and_the_cluster(tmp_path: Pat
 
 
 def test_new_cluster_stores_the_given_min_insync_replicas() -> None:
-    """It was 1, which goes before what is given: ``acks=all`` waited for nobody."""
+    """It stored 1, which overrides the given value: ``acks=all`` waited for no other replica."""
     with Broker(config={"min.insync.replicas": "2"}) as broker:
         assert broker._image().configs.of(RESOURCE_BROKER, "")["min.insync.replicas"] == "2"
 
 
 def test_stored_min_insync_replicas_follows_the_given_value(tmp_path: Path) -> None:
-    """It is there from the first start on and must not be deleted (KIP-966)."""
+    """It exists from the first start on and must not be deleted (KIP-966)."""
     for given in (None, "2", "2", None):
         config = {} if given is None else {"min.insync.replicas": given}
         with Broker(tmp_path / "data", config=config) as broker:
@@ -138,7 +138,7 @@ def test_stored_min_insync_replicas_follows_the_given_value(tmp_path: Path) -> N
 
 
 def test_metadata_log_accepts_changes_independent_of_topic_limits() -> None:
-    """`message.max.bytes=5` governed it too: nothing could be changed any more."""
+    """`message.max.bytes=5` also applied to it, so metadata could no longer be changed."""
     with Broker() as broker:
         assert alter(broker, RESOURCE_BROKER, "", "message.max.bytes", "5") == 0
         broker.create_topic("t")
@@ -146,7 +146,7 @@ def test_metadata_log_accepts_changes_independent_of_topic_limits() -> None:
 
 
 def test_large_concurrent_creations_all_succeed() -> None:
-    """They were grouped to more bytes than the metadata log took: all of them failed."""
+    """Their common batch was larger than the metadata log accepts, so all of them failed."""
     with Broker() as broker, ThreadPoolExecutor(5) as threads:
         made = [threads.submit(broker.create_topic, f"t-{i}", 9000) for i in range(5)]
         for future in made:

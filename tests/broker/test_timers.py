@@ -1,4 +1,4 @@
-"""One heap of timers: what is due runs once, in order; what is cancelled never does, and costs no memory."""
+"""The heap of timers: due timers run once, in order; cancelled ones never run and use no memory."""
 
 import gc
 import weakref

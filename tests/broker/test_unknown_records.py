@@ -1,4 +1,4 @@
-"""A metadata record of a newer version stops the start: the message names file, offset and type."""
+"""A metadata record of a newer version stops the start; the message has file, offset and type."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from pykafka_core.metadata.records.codec import decode_batches, encode
 from pykafka_core.protocol.messages import NoOpRecord, TopicRecord
 
 UNKNOWN_TYPE = b"\x01\xc8\x01\x00"
-"""Frame version 1, type 200, version 0."""
+"""A record with frame version 1, type 200 and version 0."""
 UNKNOWN_VERSION = b"\x01\x02\x09"
 """A TopicRecord of version 9."""
 
@@ -28,7 +28,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def append(data: Path, *values: bytes) -> int:
-    """To the metadata log as one batch; the first offset."""
+    """Append values to the metadata log as one batch; return the first offset."""
     with Log.open(data / METADATA_DIRECTORY) as log:
         return log.append([(None, value) for value in values]).first_offset
 

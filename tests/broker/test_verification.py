@@ -1,4 +1,6 @@
-"""A produce request that begins to write while its producer's last transaction ends: asked again, and not too often."""
+"""A produce request of a new transaction while the producer's last one ends: the query is retried,
+but not too often.
+"""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -25,7 +27,7 @@ PATIENCE_MS = 100
 
 
 class World:
-    """A coordinator that has a transaction end for as long as a test wants."""
+    """A coordinator with a transaction whose end only the test completes."""
 
     def __init__(self) -> None:
         self.broker = transactional_broker()
@@ -61,7 +63,9 @@ def test_transaction_that_completes_soon_is_retried_soon() -> None:
 
 
 def test_retries_for_a_long_transaction_have_growing_pauses() -> None:
-    """A thousand producers on a slow disk asked every 2 ms each, and the control thread did nothing else."""
+    """A thousand producers on a slow disk sent a query every 2 ms each, and the control thread had
+    no time for other work.
+    """
     world = World()
     world.begin()
     for _ in range(2 * PATIENCE_MS):

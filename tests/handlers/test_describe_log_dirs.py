@@ -24,7 +24,7 @@ Asked = DescribeLogDirsRequest.DescribableLogDirTopic
 
 @pytest.fixture(autouse=True)
 def orders(broker: SimulatedBroker) -> None:
-    """Create a topic with two partitions, one of which has a record."""
+    """Create a topic with two partitions; the second one has a record."""
     topic = CreateTopicsRequest.CreatableTopic(
         name="orders", num_partitions=2, replication_factor=1
     )

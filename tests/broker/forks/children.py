@@ -1,4 +1,4 @@
-"""Forked children, which live as long as a test wants."""
+"""Forked children, whose lifetimes a test controls."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def living_child() -> Iterator[int]:
 
 @contextmanager
 def killed_later(process: int) -> Iterator[None]:
-    """Kill a process, of whatever parent, once the block ends."""
+    """Kill a process, even one with another parent, at the end of the block."""
     try:
         yield
     finally:

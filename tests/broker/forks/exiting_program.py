@@ -13,7 +13,7 @@ from pykafka_core.log import Log
 
 
 def opened(what: str, path: Path) -> tuple[AbstractContextManager[object], Path]:
-    """Something open, and where its files are."""
+    """Return an open object, and the folder of its files."""
     if what == "broker":
         broker = Broker(path)
         broker.create_topic("orders", partitions=1)
@@ -29,13 +29,13 @@ def opened(what: str, path: Path) -> tuple[AbstractContextManager[object], Path]
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    """Return the files, without the checkpoints, which the parent writes by the clock."""
+    """Return the files, without the checkpoints, which the parent writes periodically."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path: path.read_bytes() for path in files if "-checkpoint" not in path.name}
 
 
 def main() -> None:
-    """Fork within the block, so that the child leaves it, too."""
+    """Fork within the block, so that the child also leaves the block."""
     owner, folder = opened(sys.argv[1], Path(sys.argv[2]))
     with owner:
         before = contents(folder)

@@ -1,4 +1,4 @@
-"""Forked children make their own brokers, and leave those of their parent alone."""
+"""Forked children create their own brokers, and do not affect those of their parent."""
 
 import gc
 import os
@@ -33,7 +33,7 @@ def work_with_an_own_broker(data: Path | None = None) -> None:
 
 @contextmanager
 def writing(broker: Broker, topic: str) -> Iterator[list[int]]:
-    """Threads append records during the block; at its end each adds its count to the list."""
+    """Append records on threads during the block; at its end each adds its count to the list."""
     stop, written = threading.Event(), list[int]()
 
     def write() -> None:
@@ -130,7 +130,7 @@ def test_child_cannot_use_the_cluster_of_its_parent() -> None:
 
 
 def test_children_of_a_busy_broker_do_not_hang(tmp_path: Path) -> None:
-    """``PYKAFKA_FORKS=300`` makes as many; each does one of these."""
+    """``PYKAFKA_FORKS=300`` creates 300 children; each does one of these tasks."""
     with Broker(tmp_path / "data", durability="os") as broker:
         broker.create_topic("orders", partitions=1)
         log = Log.open(tmp_path / "log-0")

@@ -32,11 +32,11 @@ def connected(address: str) -> Iterator[socket.socket]:
 
 
 def sockets_of(process: int) -> dict[str, int]:
-    """The sockets that a process has open, and a descriptor of each."""
+    """Return the open sockets of a process, with a descriptor of each."""
     folder = Path(f"/proc/{process}/fd")
     found = {}
     for name in os.listdir(folder):
-        with suppress(FileNotFoundError):  # it was that of the folder
+        with suppress(FileNotFoundError):  # it was the descriptor of the folder
             found[os.readlink(folder / name)] = int(name)
     return {target: number for target, number in found.items() if target.startswith("socket:")}
 
@@ -63,7 +63,7 @@ def test_client_gets_the_end_of_its_connection_while_a_child_lives() -> None:
 
 
 def test_a_closed_broker_ends_sockets_that_have_copies() -> None:
-    """Such as a copy that a child made in the moment of the accept: the socket is shut down."""
+    """A child may have copied a socket when it was accepted; the socket is shut down anyway."""
     before = sockets_of(os.getpid())
     with Broker() as broker, connected(broker.bootstrap_servers) as client:
         eventually(lambda: broker.statistics()["connections_open"] == 1)
@@ -104,7 +104,8 @@ def test_child_has_no_socket_of_the_cluster_of_its_parent() -> None:
             listeners_and_reserved = 8
             assert len(sockets_of(os.getpid()).keys() - before) > listeners_and_reserved
             kept = sockets_of(child).keys()
-        # Nodes connect at any time: a socket that opened during one fork is registered at the next.
+        # Nodes connect at any time: a socket that was opened during one fork is registered by the
+        # next fork.
         with living_child() as child:
             assert kept & sockets_of(child).keys() <= before
 

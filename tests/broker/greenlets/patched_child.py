@@ -17,7 +17,7 @@ def patch(library: str) -> None:
 
 
 def with_broker(data: Path) -> None:
-    """Embedded brokers, and a client that is a greenlet."""
+    """Run embedded brokers, and a client in a greenlet."""
     import socket
 
     from pykafka_core import Broker
@@ -34,7 +34,7 @@ def with_broker(data: Path) -> None:
 
 
 def _ask_api_versions(socket: object, host: str, port: int) -> tuple[int, int]:
-    """Correlation id and error code."""
+    """Send ApiVersions; return correlation id and error code."""
     request = bytes.fromhex("0012 0000 00000007 0001 61".replace(" ", ""))
     with socket.create_connection((host, port)) as client:  # type: ignore[attr-defined]
         client.sendall(len(request).to_bytes(4, "big") + request)
@@ -45,7 +45,7 @@ def _ask_api_versions(socket: object, host: str, port: int) -> tuple[int, int]:
 
 
 def with_cluster(data: Path) -> None:
-    """Three brokers of which one fails."""
+    """Run three brokers, and kill one of them."""
     from pykafka_core import Cluster
 
     with Cluster(3) as cluster:
@@ -56,7 +56,7 @@ def with_cluster(data: Path) -> None:
 
 
 def with_log(data: Path) -> None:
-    """A log whose flusher has a thread."""
+    """Run a log that is flushed by a thread."""
     from pykafka_core.log import Log
 
     with Log.open(data / "events-0", durability="interval") as log:

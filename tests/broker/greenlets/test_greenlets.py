@@ -1,7 +1,7 @@
 """Brokers work in programs that gevent or eventlet patched, before or after the import.
 
-`Broker()` never returned there, and reported nothing: its control thread was a greenlet, which
-waited in the core and so kept the only thread.
+Before, `Broker()` never returned there, without a message: its control thread was a greenlet, which
+waited in the core and so blocked the only thread.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How long another broker is waited for."""
+"""The timeout of requests to other brokers."""
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast

@@ -1,4 +1,4 @@
-"""Which markers go to whom, in which request, and what the coordinator makes of the answer."""
+"""The grouping of markers by leader and request, and the error codes for the coordinator."""
 
 import pytest
 
@@ -91,7 +91,9 @@ def test_codes_of_each_transaction_are_those_of_its_partitions() -> None:
 
 @pytest.mark.parametrize("code", [3, 100])
 def test_partition_unknown_to_its_leader_is_retried(code: int) -> None:
-    """The leader may be behind: whether the partition is gone the coordinator's own metadata say."""
+    """The leader's metadata may lag behind: only the coordinator's own metadata shows whether the
+    partition was deleted.
+    """
     answer = response({(7, "orders", 1): code, (7, "orders", 2): 0, (8, "orders", 1): 0})
     assert list(codes_of(PARTS, Answer(0, answer))) == [[6, 0], [0]]
 

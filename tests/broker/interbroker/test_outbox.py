@@ -1,4 +1,4 @@
-"""What waits for each node, and what of it makes the next request."""
+"""The queued items of each node, and the choice of items for the next request."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Questions to another coordinator as one request, and what its answer says of each (KIP-890)."""
+"""Queries to another coordinator in one request, and the results in its response (KIP-890)."""
 
 import pytest
 
@@ -52,7 +52,9 @@ def test_each_verification_gets_the_codes_of_its_partitions() -> None:
 
 
 def test_partition_that_was_not_attempted_is_retried() -> None:
-    """Kafka's coordinator refuses all partitions of a transaction if it does not know one of them yet."""
+    """Kafka's coordinator rejects all partitions of a transaction if one of them is not in its
+    metadata yet.
+    """
     (first, _) = results_of(BOTH, answer(copies=[0], transfers=[3, 55]))
     assert first == Coordinated(0, {("orders", 0): 3, ("orders", 1): 13})
 

@@ -31,7 +31,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def check(capsys: Capture, expected: Mapping[Broker, Found]) -> None:
-    """Wait until brokers have this health, and compare each surface of them and of the cluster."""
+    """Wait until the brokers have this health, and compare all their surfaces and the cluster's."""
     for broker, found in expected.items():
         _check_node(broker, health_of(_names(found)))
     named = ((broker.node_id, *one) for broker, found in expected.items() for one in _names(found))
@@ -86,7 +86,7 @@ def _check_commands(capsys: Capture, bootstrap: str, health: Health) -> None:
 
 
 def _of_health(lines: Sequence[str]) -> list[str]:
-    """Without those that DescribeQuorum is the source of."""
+    """Return the lines without those that come from DescribeQuorum."""
     return [line for line in lines if not line.startswith(("down: ", "no controller answers"))]
 
 

@@ -36,7 +36,7 @@ def log_of(data: Path) -> Path:
 
 
 def written(data: Path, broker: Broker) -> Path:
-    """The file of a topic with two records in two batches."""
+    """Create a topic with two records in two batches; return its file."""
     broker.create_topic(TOPIC, config={"compression.type": "uncompressed"})
     sender = Sender(broker.bootstrap_servers)
     assert (sender.send(TOPIC, VALUE), sender.send(TOPIC, VALUE)) == (0, 0)
@@ -59,7 +59,7 @@ def test_a_damaged_partition_is_read_only_until_it_is_deleted(
 def test_damage_that_is_found_right_before_a_stop_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A stop left the event in the queue, and nothing said why records were missing."""
+    """A stop left the event in the queue, so nothing explained the missing records."""
     with Broker(tmp_path) as broker:
         path = written(tmp_path, broker)
     partition = FetchRequest.FetchPartition(partition_max_bytes=1)
@@ -76,7 +76,7 @@ def test_damage_that_is_found_right_before_a_stop_is_logged(
 def test_a_batch_that_cannot_be_read_is_reported_until_its_records_are_deleted(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    """A clean restart ended the report, and the deletion did not."""
+    """A clean restart ended the report, but the deletion did not."""
     unreadable = {State.UNREADABLE: [NAME]}
     with Broker(tmp_path) as broker:
         path = written(tmp_path, broker)
@@ -117,7 +117,7 @@ def read_until_unreadable(broker: Broker) -> None:
 def test_a_log_that_cannot_be_compacted_is_reported_until_it_is_deleted(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    """One line of the log said it, and the disk filled up."""
+    """Only one log line reported it, and the disk filled up."""
     compacted = {
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": "0.01",
@@ -152,7 +152,7 @@ def test_an_io_error_is_an_offline_replica_in_a_failed_directory(
     with Broker(tmp_path) as broker:
         written(tmp_path, broker)
         sender = Sender(broker.bootstrap_servers)
-        # The third record does not fit. The file may be longer, as space is reserved.
+        # The third record does not fit. The file may be longer, because space is reserved.
         with files_of_at_most(5 * len(VALUE) // 2):
             assert sender.send(TOPIC, VALUE) == STORAGE_ERROR
         failed = {State.OFFLINE_REPLICA: [NAME], State.FAILED_DIRECTORY: [str(tmp_path)]}
@@ -172,7 +172,7 @@ def rename(directory: Path) -> None:
 def test_log_whose_directory_was_removed_is_offline(
     tmp_path: Path, capsys: Capture, displace: Callable[[Path], None]
 ) -> None:
-    """Records were acknowledged until the stop, and no start found them."""
+    """Records were acknowledged until the stop, but were missing after the next start."""
     with Broker(tmp_path) as broker:
         written(tmp_path, broker)
         displace(tmp_path / NAME)
@@ -198,7 +198,7 @@ def test_a_full_disk_is_reported_until_an_append_succeeds(capsys: Capture) -> No
 def test_a_coordinator_that_cannot_be_loaded_is_reported_until_a_start_loads_it(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    """Its groups were answered NOT_COORDINATOR while every check called the broker healthy."""
+    """Requests of its groups got NOT_COORDINATOR, while every check called the broker healthy."""
     config = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
     names = [f"{GROUP_TOPIC}-0", f"{TRANSACTION_TOPIC}-0"]
     with Broker(tmp_path, config=config) as broker:
@@ -223,7 +223,7 @@ def coordinate(broker: Broker) -> None:
 
 
 def flip_first_record(data: Path, names: list[str]) -> None:
-    """Change a bit of the first record, or change it back."""
+    """Flip a bit of the first record; a second call restores it."""
     for name in names:
         path = data / name / f"{0:020}.log"
         content = bytearray(path.read_bytes())
@@ -260,7 +260,9 @@ def test_a_killed_node_leaves_partitions_under_replicated_under_min_isr_and_offl
 def test_broker_without_a_controller_reports_it_until_one_replies(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    """Metadata of a broker name itself as the controller, so `status` was healthy without one."""
+    """A broker's Metadata response names the broker as the controller, so `status` was healthy
+    without a controller.
+    """
     with role_nodes(tmp_path) as nodes:
         nodes.settings["broker.session.timeout.ms"] = 2000
         broker_id = BROKERS[0]

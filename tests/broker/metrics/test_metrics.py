@@ -1,4 +1,4 @@
-"""``/metrics``, ``/healthz`` and ``/groups/GROUP``: what they say is what the broker has."""
+"""``/metrics``, ``/healthz`` and ``/groups/GROUP``: they show the broker's state."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def group(broker: Broker) -> str:
-    """A group with one member gone, and 10 offsets of 30 committed."""
+    """Create a group whose member has left after it committed one record; return the group's id."""
     broker.create_topic("t", 3)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in range(RECORDS):
@@ -134,7 +134,7 @@ def test_partitions_that_were_never_written_to_have_metrics_and_get_no_files(
 
 
 def test_metrics_of_unopened_logs_take_no_descriptors(tmp_path: Path) -> None:
-    """A broker that starts with many partitions would else have none left for clients."""
+    """Otherwise a broker with many partitions would have none left for clients."""
     count = 50
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("t", count)
@@ -234,7 +234,7 @@ def test_labels_and_help_are_escaped() -> None:
 def test_metric_with_too_many_series_is_truncated_and_the_rest_is_counted(
     broker: Broker, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients make groups: a page of a million series took seconds, and 65 MB."""
+    """Clients can create groups: a page with a million series took seconds and 65 MB."""
     found = metrics(broker.metrics())
     assert found["series_omitted", 'metric="group_lag"'] == 0
     monkeypatch.setattr(collect, "SERIES_MAX", 2)

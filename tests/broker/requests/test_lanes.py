@@ -61,7 +61,7 @@ A, B, C = ((GROUP_TOPIC, name) for name in (b"a", b"b", b"c"))
 
 
 def filled(*lanes: Lane) -> Lanes[int]:
-    """Items 0, 1, 2... in those lanes."""
+    """Return items 0, 1, 2... in these lanes."""
     filled = Lanes[int]()
     for number, lane in enumerate(lanes):
         filled.push(lane, number, number)
@@ -88,7 +88,7 @@ def test_an_item_of_another_lane_does_not_wait_for_a_full_one() -> None:
 
 
 def test_an_item_waits_for_at_most_twice_those_before_it() -> None:
-    """A rotation alone would starve a group of 8,000 among 8,000 groups of one."""
+    """A rotation alone would starve a group with 8,000 members among 8,000 groups with one."""
     lanes = filled(*[A] * 100)
     order = []
     for number in range(100, 10_000):
@@ -126,7 +126,7 @@ OF_TRANSACTIONS: list[Any] = [
 
 
 def made(api_key: int, version: int, key: str) -> Message:
-    """The smallest request about a key."""
+    """Return the smallest request about a key."""
     of_fetch, of_add = OffsetFetchRequest, AddPartitionsToTxnRequest
     if api_key == 9 and version >= 8:
         return of_fetch(groups=[of_fetch.OffsetFetchRequestGroup(group_id=key)])
@@ -182,8 +182,10 @@ def test_a_malformed_request_has_no_lane(body: bytes) -> None:
 
 @pytest.mark.parametrize(("size", "has_lane"), [(KEY_BYTES_MAX, True), (KEY_BYTES_MAX + 1, False)])
 def test_key_of_a_lane_is_as_long_as_a_string_may_be(size: int, has_lane: bool) -> None:
-    """A longer one would be kept beside its body, which the memory bound does not count."""
-    length = size + 1  # of a compact string
+    """A longer key would be kept in addition to its body, without being counted by the memory
+    limit.
+    """
+    length = size + 1  # the length of a compact string
     prefix = bytes([length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14])
     assert (lane_of(12, 4, prefix + b"k" * size) is not NO_LANE) is has_lane
 
@@ -244,13 +246,13 @@ def ticking() -> tuple[SimulatedBroker, ControlLoop]:
 
 
 def taken(broker: SimulatedBroker) -> None:
-    """Queue all requests, and run none."""
+    """Queue all requests without running any."""
     for event in broker.core.wait(0, 10 * MANY):
         broker.dispatcher.take(event)
 
 
 def test_a_heartbeat_does_not_wait_for_a_burst_of_another_group() -> None:
-    """With 8,000 members that rebalanced, it waited for 0.7 s."""
+    """During a rebalance of 8,000 members it waited for 0.7 s."""
     broker, loop = ticking()
     member = joined(broker)
     burst = [broker.send(join_request(group_id="big"), 3) for _ in range(MANY)]
@@ -286,7 +288,7 @@ def test_a_session_does_not_expire_while_its_heartbeat_waits_in_a_lane() -> None
 
 
 def test_a_waiting_request_holds_back_the_deadlines_of_its_shard_only() -> None:
-    """One waiting request held back every timer of the node; its broker was fenced after 9 s."""
+    """One waiting request delayed every timer of the node, and its broker was fenced after 9 s."""
     broker, _ = ticking()
     lone = joined(broker, "alone")
     of_lone, of_big = (coordinator_partition(group, 50) for group in ("alone", "big"))

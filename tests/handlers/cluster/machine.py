@@ -58,7 +58,7 @@ def assignments(draw: st.DrawFn) -> list[int]:
 
 
 class ClusterMachine(RuleBasedStateMachine):
-    """See the module."""
+    """The rules and invariants of the cluster."""
 
     @initialize(
         count=st.integers(3, 5),
