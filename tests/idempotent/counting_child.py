@@ -1,7 +1,7 @@
 """One of several processes on a ledger: `python -m tests.idempotent.counting_child ADDRESS COUNT`.
 
-Says ``ready`` and waits for a line. Then it claims the ids 0 to COUNT - 1, each in a transaction of its own that
-reads the mark and moves it on by one.
+It prints ``ready`` and waits for a line. Then it claims the ids 0 to COUNT - 1, each in a separate
+transaction that reads the mark and increments it.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The databases under one roof: what the ledgers' common tests need of each."""
+"""A common interface to the databases for the ledgers' common tests."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S
 class Database(Protocol):
     placeholder: str
     address: str
-    """What `database_at` takes, in another process."""
+    """The argument of `database_at` in another process."""
 
     def ledger(self, **options: Any) -> SqlLedger: ...
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
@@ -33,7 +33,7 @@ class SQLiteDatabase:
         return SQLiteLedger(self.path, **options)
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """One statement on a connection of its own."""
+        """Run one statement on a separate connection."""
         with closing(sqlite3.connect(self.path, timeout=PATIENCE_S)) as connection, connection:
             return connection.execute(statement, values).fetchall()
 
@@ -49,14 +49,14 @@ class PostgresDatabase:
         return PostgresLedger(self.dsn, **options)
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """One statement on a connection of its own."""
+        """Run one statement on a separate connection."""
         with psycopg.connect(self.dsn) as connection:
             cursor = connection.execute(statement.encode(), values)
             return cursor.fetchall() if cursor.description else []
 
 
 def database_at(address: str) -> Database:
-    """The database that another process made."""
+    """Return the database of another process."""
     return PostgresDatabase(address) if "dbname=" in address else SQLiteDatabase(Path(address))
 
 

@@ -1,4 +1,6 @@
-"""What tests of the ledger in a Delta table share: rows of one column, and what a table has of them."""
+"""Common parts of the tests of a ledger in a Delta table: rows of one column, and the rows of a
+table.
+"""
 
 from typing import Any
 
@@ -11,7 +13,9 @@ def rows(*values: int) -> Any:
 
 
 def contents(uri: str) -> Any:
-    """The table's rows; `to_pyarrow_table` would leave threads that abort a process that ends soon after."""
+    """Return the table's rows. `to_pyarrow_table` would leave threads that abort a process which
+    ends soon after.
+    """
     return pa.table(deltalake.DeltaTable(uri).scan().read_all())
 
 

@@ -34,7 +34,7 @@ def admin_of(bootstrap: str) -> AdminClient:
 
 
 def make_topic(bootstrap: str, topic: str, partitions: int = 1) -> None:
-    admin = admin_of(bootstrap)  # It must outlive its answers.
+    admin = admin_of(bootstrap)  # it must exist until its futures complete
     admin.create_topics([NewTopic(topic, partitions)])[topic].result(PATIENCE_S)
     wait_until_known(bootstrap, topic, partitions)
 
@@ -46,27 +46,27 @@ def delete_topic(bootstrap: str, topic: str) -> None:
 
 
 def add_partitions(bootstrap: str, topic: str, partitions: int) -> None:
-    """So that there are so many."""
+    """Add partitions to a topic, up to this number."""
     admin = admin_of(bootstrap)
     admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(PATIENCE_S)
     wait_until_known(bootstrap, topic, partitions)
 
 
 def wait_until_known(bootstrap: str, topic: str, partitions: int) -> None:
-    """Until each node has heard from the controller what a topic is now: clients may ask any of them."""
+    """Wait until the metadata of each node has the topic, because clients may use any node."""
     for address in bootstrap.split(","):
         with Connection(address) as node:
             eventually(partial(knows, node, topic, partitions))
 
 
 def knows(node: Connection, topic: str, partitions: int) -> bool:
-    """Whether a node knows so many; 0 of a topic that is not there."""
+    """Return whether a node's metadata has this number of partitions; 0 means no such topic."""
     answer = node.ask(METADATA, METADATA_VERSION, MetadataRequest(topics=None))
     return sum(len(one.partitions) for one in answer.topics if one.name == topic) == partitions
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[str], *, partition: int = 0) -> None:
-    """Each value is also the record's id, in the header ``id``."""
+    """Produce values; each value is also the record's id, in the header ``id``."""
     failed: list[object] = []
 
     def delivered(error: object, _: object) -> None:
@@ -87,7 +87,7 @@ def produce(bootstrap: str, topic: str, values: Sequence[str], *, partition: int
 
 
 def drain(consumer: IdempotentConsumer, polled: int) -> Batch:
-    """Process so many records, and then nothing more; the sums."""
+    """Process exactly ``polled`` records; return the sums of all batches."""
     total = Batch()
     while total.polled < polled:
         total = _sum(total, consumer.process_batch(0.5))

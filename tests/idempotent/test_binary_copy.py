@@ -1,4 +1,4 @@
-"""Rows that go to a real server by `binary_copy` come back as they were."""
+"""Rows that are sent to a real server by `binary_copy` are read back unchanged."""
 
 import datetime
 import decimal
@@ -82,7 +82,9 @@ def read_back(connection: psycopg.Connection[Any], rows: pa.Table) -> list[tuple
 
 @st.composite
 def tables(draw: st.DrawFn, known: dict[Any, tuple[str, st.SearchStrategy[Any]]]) -> pa.Table:
-    """Columns of any of these kinds with nulls, in chunks that may be empty or slices of longer ones."""
+    """Return columns of these kinds with nulls, in chunks that may be empty or slices of longer
+    ones.
+    """
     kinds = draw(st.lists(st.sampled_from(list(known)), min_size=1, max_size=6))
     schema = pa.schema([(f"column {number}", kind) for number, kind in enumerate(kinds)])
     row = st.tuples(*[st.none() | known[kind][1] for kind in kinds])

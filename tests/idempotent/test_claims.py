@@ -1,4 +1,4 @@
-"""Claims in every form that ids may have, by every way to the database, against a set."""
+"""Claims with ids of every form, with every kind of access to the database, compared with a set."""
 
 from itertools import count
 from typing import Any
@@ -22,7 +22,7 @@ IDS = st.one_of(
 
 @st.composite
 def claims(draw: st.DrawFn) -> tuple[list[bytes], Any]:
-    """What is claimed, and the form in which it is given."""
+    """Return the claimed ids, and the same ids in one of the forms."""
     texts = draw(st.lists(IDS, max_size=12))
     form = draw(st.sampled_from(FORMS))
     ids = [text.encode() for text in texts]

@@ -1,4 +1,6 @@
-"""What an effect leaves set on the ledger's connection, or rolls back on it, takes no mark and no id in silence."""
+"""Settings that an effect leaves on the ledger's connection, and its rollbacks, never lose marks or
+ids silently.
+"""
 
 import sqlite3
 from collections.abc import Callable
@@ -22,7 +24,7 @@ class TextAsBytes(psycopg.adapt.Loader):
 
 
 def as_bytes(connection: Any) -> None:
-    """Have the connection give text as bytes: no name is found again."""
+    """Make the connection return text as bytes, so that stored names are not found."""
     if isinstance(connection, sqlite3.Connection):
         connection.text_factory = bytes
     else:
@@ -49,7 +51,7 @@ def test_mark_never_goes_back_if_the_connection_returns_text_as_bytes(database: 
 
 
 def test_settings_left_by_an_effect_do_not_last(database: Database) -> None:
-    """It may cost a transaction or two, which say so."""
+    """One or two transactions may fail, with an error."""
     with database.ledger() as ledger:
         failures = 0
         for offset in (1, 2, 3, 4):
@@ -66,7 +68,7 @@ def test_settings_left_by_an_effect_do_not_last(database: Database) -> None:
 
 
 def in_savepoint(connection: Any, work: Callable[[], object]) -> None:
-    """Do it, and take it back."""
+    """Call a function, and roll back to a savepoint before it."""
     connection.execute("SAVEPOINT taken_back")
     work()
     connection.execute("ROLLBACK TO taken_back")

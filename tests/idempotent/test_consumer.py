@@ -1,4 +1,4 @@
-"""An idempotent consumer on a real broker: each record once, whatever happens between."""
+"""An idempotent consumer on a real broker: each record is processed once, whatever happens."""
 
 import shutil
 import sys
@@ -42,7 +42,7 @@ from tests.support.processes.server import serving
 
 
 class World:
-    """A broker's address, a database, and consumers of one group between them."""
+    """A broker's address, a database, and consumers of one group that connect them."""
 
     def __init__(self, bootstrap: str, database: Database) -> None:
         self.bootstrap, self.database = bootstrap, database
@@ -73,7 +73,7 @@ class World:
 
 @pytest.fixture
 def bootstrap(serve: Serve) -> Iterator[str]:
-    """A broker of the test's own with a topic of two partitions."""
+    """A broker only for this test, with a topic of two partitions."""
     with serve() as broker:
         broker.create_topic("orders", 2)
         yield broker.bootstrap_servers
@@ -86,7 +86,7 @@ def world(bootstrap: str, database: Database) -> World:
 
 @pytest.fixture
 def sqlite_world(bootstrap: str, tmp_path: Path) -> World:
-    """Where the database makes no difference."""
+    """For tests that do not depend on the kind of database."""
     return World(bootstrap, SQLiteDatabase(tmp_path / "ledger.db"))
 
 
@@ -118,7 +118,7 @@ def test_a_record_written_twice_is_processed_once_by_its_id(world: World) -> Non
 
 @pytest.mark.parametrize("kind", [bytes, str])
 def test_id_may_come_from_any_function_of_the_record(world: World, kind: type) -> None:
-    """Two shops have orders of the same numbers."""
+    """Two shops have orders with equal numbers."""
 
     def order(record: Any) -> bytes | str:
         number: bytes = record.value()[1:]
@@ -198,7 +198,9 @@ def recreate(world: World, new: list[str]) -> None:
 
 
 def process_through_errors(consumer: IdempotentConsumer, world: World, effects_count: int) -> None:
-    """As a service does, try again until there are so many effects; then there is nothing more."""
+    """Retry after errors, like a service, until there are this many effects; check that no more
+    follow.
+    """
     while len(world.effects()) < effects_count:
         with suppress(ConsumerError):
             consumer.process_batch(0.5)
@@ -249,7 +251,7 @@ def delete_records(world: World, before: int) -> None:
 def test_records_deleted_before_they_were_processed_are_an_error(
     sqlite_world: World, policy: str
 ) -> None:
-    """Whatever the client does by itself about an offset that is gone."""
+    """This does not depend on how the client handles a deleted offset."""
     world = sqlite_world
     produce(world.bootstrap, "orders", values("a", 10))
     with world.consuming() as consumer:
@@ -269,7 +271,7 @@ def test_records_deleted_before_they_were_processed_are_an_error(
 
 
 class Skipping:
-    """A client that passes over offsets, as compaction and control records make real ones do."""
+    """A client that skips offsets, as real clients do because of compaction and control records."""
 
     def __init__(self, consumer: Any, skipped: range) -> None:
         self._consumer, self._skipped = consumer, skipped
@@ -291,7 +293,7 @@ def test_gap_is_data_loss_only_if_the_log_starts_after_it(sqlite_world: World) -
     produce(world.bootstrap, "orders", values("b", 20))
     skipping = Skipping(consumer_of(world.bootstrap), range(20, 30))
     with world.consuming(consumer=skipping, batch_records_max=1) as consumer:
-        consumer.process_batch()  # It has resumed; whether a record came does not matter.
+        consumer.process_batch()  # it has resumed, even if no record has arrived
         marks = world.marks()
         produce(world.bootstrap, "orders", values("c", 20))
         skipping._skipped = range(max(marks.values()), 50)
@@ -332,7 +334,7 @@ def test_consumer_goes_back_to_the_marks_of_a_restored_database(
     produce(world.bootstrap, "orders", values("a", 10))
     with world.consuming(ledger=SQLiteLedger(path)) as consumer:
         drain(consumer, 10)
-    # The connection closed above is the last: everything is in the one file.
+    # The last connection was closed above, so all data are in the one file.
     shutil.copy(path, backup)
     ledger = SQLiteLedger(path)
     with world.consuming(ledger=ledger) as consumer:
@@ -409,7 +411,7 @@ def test_bad_argument_is_rejected_by_name(option: dict[str, Any], tmp_path: Path
 
 
 def consumer_with(directory: Path, options: dict[str, Any]) -> IdempotentConsumer:
-    """Of clients that never reach a broker."""
+    """Return a consumer whose clients never reach a broker."""
     nowhere = "127.0.0.1:1"
     with (
         SQLiteLedger(directory / "l.db") as ledger,

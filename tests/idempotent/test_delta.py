@@ -1,4 +1,6 @@
-"""What a Delta table promises as a ledger; test_delta_races.py has several writers, and those that die."""
+"""The guarantees of a Delta table as a ledger; test_delta_races.py tests concurrent writers and
+crashes.
+"""
 
 import json
 import os
@@ -174,7 +176,7 @@ def test_committed_batch_is_not_processed_again(ledger: DeltaLedger, uri: str) -
 
 
 def test_rows_without_progress_are_rejected(ledger: DeltaLedger, uri: str) -> None:
-    """Whoever lost the answer to such a commit would append them again."""
+    """A writer that did not get the result of such a commit would append them again."""
     commit(ledger, {KEYS[0]: 1}, 10)
     for group in (GROUP, "new"):
         with pytest.raises(UsageError, match="no mark moved"):
@@ -221,7 +223,7 @@ def test_columns_are_put_in_order_and_widened(ledger: DeltaLedger, uri: str) -> 
     ]
 
 
-ZONED = pa.timestamp("us", "Europe/Berlin")  # as a session of Spark in that zone gives them
+ZONED = pa.timestamp("us", "Europe/Berlin")  # as in a Spark session with that time zone
 
 
 def test_every_spark_type_round_trips(ledger: DeltaLedger, uri: str) -> None:
@@ -239,7 +241,7 @@ def test_every_spark_type_round_trips(ledger: DeltaLedger, uri: str) -> None:
         "timestamp": pa.array([moment], ZONED),
         "timestamp_ntz": pa.array([moment.replace(tzinfo=None)], pa.timestamp("us")),
     }
-    for at in range(2):  # The first makes the table.
+    for at in range(2):  # the first one creates the table
         with ledger.transaction(GROUP) as transaction:
             transaction.connection.append(pa.table(values))
             transaction.advance({KEYS[0]: at + 1})
@@ -271,7 +273,7 @@ def test_marks_without_rows_can_be_committed_to_a_partitioned_table(
 def test_partition_values_that_could_not_be_read_back_are_rejected(
     ledger: DeltaLedger, uri: str, values: pa.Array, refusal: str
 ) -> None:
-    """deltalake wrote them, and nobody could open the table any more."""
+    """deltalake wrote them, and the table could no longer be opened."""
     table = pa.table({"part": values, "x": [1, 2]})
     deltalake.DeltaTable.create(uri, table.schema, partition_by=["part"])
     with (
@@ -333,14 +335,16 @@ def test_newest_complete_checkpoint_is_read(
 def test_checkpoints_of_other_forms_give_the_same_marks(
     ledger: DeltaLedger, uri: str, form: str
 ) -> None:
-    """Spark writes them; here one of deltalake's is written in their form, and the commits before it are gone."""
+    """Spark writes them; this test converts a checkpoint of deltalake to these forms, and deletes
+    the commits before it.
+    """
     for at in range(1, 4):
         commit(ledger, {KEYS[0]: at, KEYS[1]: 10 * at}, at)
     deltalake.DeltaTable(uri).create_checkpoint()
     log = Path(uri, "_delta_log")
     [written_one] = log.glob("*.checkpoint.parquet")
     actions, name = pq.read_table(written_one), written_one.name.removesuffix(".parquet")
-    table = deltalake.DeltaTable(uri)  # It knows its version; the log is read below.
+    table = deltalake.DeltaTable(uri)  # it stores the version; the log is read below
     written_one.unlink()
     for path in log.glob("*.json"):
         path.unlink()
@@ -455,7 +459,9 @@ def test_path_or_url_is_accepted(path: str) -> None:
 def test_table_replaced_during_a_transaction_gets_no_rows_and_no_marks(
     ledger: DeltaLedger, uri: str, version_before: int, in_place: bool
 ) -> None:
-    """The new one has the old one's versions and more: deltalake followed them."""
+    """The new table has all version numbers of the old one and more, so deltalake continued with
+    it.
+    """
     commit(ledger, {KEYS[0]: 1}, 10)
     if version_before == 0:
         shutil.rmtree(uri)
@@ -494,7 +500,7 @@ NO_TEXT = pa.Array.from_buffers(
 def test_text_that_is_not_utf8_is_rejected(
     ledger: DeltaLedger, uri: str, column: Any, is_there: bool
 ) -> None:
-    """A Kafka value that is cast to a string may be any bytes."""
+    """A Kafka value that is cast to a string may contain any bytes."""
     table = pa.table({"fine": ["x"], "odd": column})
     if is_there:
         deltalake.DeltaTable.create(uri, storable(table.schema))

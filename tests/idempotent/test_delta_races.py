@@ -1,4 +1,6 @@
-"""Several writers of one Delta table: of one partition exactly one commits, and one that is killed leaves no half."""
+"""Concurrent writers of one Delta table: exactly one of them commits the next records of a
+partition, and a killed writer leaves no partial commit.
+"""
 
 import multiprocessing
 import threading
@@ -27,7 +29,7 @@ SPAWN = multiprocessing.get_context("spawn")  # deltalake's threads do not survi
 
 
 def process(ledger: DeltaLedger, at: int, count: int) -> int:
-    """Append the next ``count`` records of a partition; the mark afterwards."""
+    """Append the next ``count`` records of a partition; return the resulting mark."""
     with ledger.partitions_transaction(GROUP, [KEYS[at]]) as transaction:
         mark = transaction.marks()[KEYS[at]]
         transaction.connection.append(rows(*(1000 * at + n for n in range(mark, mark + count))))
@@ -36,7 +38,7 @@ def process(ledger: DeltaLedger, at: int, count: int) -> int:
 
 
 def race(uri: str, barrier: Barrier, results: Any) -> None:
-    """Both processes read each round's mark before either commits."""
+    """Commit in rounds; in each, both processes read the mark before either commits."""
     ledger, won = DeltaLedger(uri), []
     for _ in range(ROUNDS):
         try:
@@ -119,7 +121,7 @@ def compacted(table: Any) -> None:
 def test_other_writers_of_the_table_do_not_disturb_commits(
     tmp_path: Path, other: Callable[[Any], None], whole_group: bool
 ) -> None:
-    """deltalake refuses to follow some of them; then the commit is tried again, as no mark moved."""
+    """deltalake rejects a commit after some of them; it is retried, because no mark has changed."""
     uri = str(tmp_path / "table")
     ledger = DeltaLedger(uri)
     process(ledger, 0, 1)
@@ -169,7 +171,7 @@ def test_column_added_during_a_transaction_is_an_error_instead_of_a_commit(tmp_p
 
 
 def test_files_of_a_rejected_commit_do_not_belong_to_the_table(tmp_path: Path) -> None:
-    """They were written before the commit, as by a process that dies between the two."""
+    """They were written before the commit, as by a process that dies before it commits."""
     uri = str(tmp_path / "table")
     ledger = DeltaLedger(uri)
     process(ledger, 0, 1)
@@ -189,7 +191,7 @@ def test_files_of_a_rejected_commit_do_not_belong_to_the_table(tmp_path: Path) -
 
 
 def test_table_is_created_once_by_concurrent_writers(tmp_path: Path) -> None:
-    """deltalake's default puts a second creation behind the first one, which replaces the schema."""
+    """With deltalake's default, a second creation follows the first one and replaces the schema."""
     ready = threading.Barrier(4)
 
     def work(at: int) -> int:
@@ -208,7 +210,7 @@ def test_table_is_created_once_by_concurrent_writers(tmp_path: Path) -> None:
 def test_replay_after_a_lost_reply_finds_its_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commit takes place, and its writer gets an error instead of an answer."""
+    """The commit succeeds, but its writer gets an error."""
     uri = str(tmp_path / "table")
     ledger = DeltaLedger(uri)
     process(ledger, 0, 1)

@@ -1,4 +1,4 @@
-"""What every ledger promises, on every database."""
+"""The guarantees of all ledgers, on every database."""
 
 import os
 import subprocess
@@ -28,11 +28,11 @@ KEY = PartitionKey(OLD, "orders", 0)
 
 
 class Broken(Exception):
-    """What an effect raises."""
+    """The exception of an effect."""
 
 
 def test_temporary_table_of_an_effect_receives_no_mark(database: Database) -> None:
-    """A bare name finds it before the ledger's table."""
+    """A name without a schema refers to it instead of the ledger's table."""
     with database.ledger() as ledger:
         with ledger.transaction("g") as transaction:
             for table in tables.NAMES:
@@ -245,7 +245,7 @@ def test_ids_are_forgotten_by_age(database: Database) -> None:
                 1_100,
                 [b"a"],
                 [False],
-            ),  # Exactly the age is not beyond it; being seen makes no younger.
+            ),  # an id of exactly the maximum age stays; a repetition does not reset its age
             (1_101, [b"a", b"c"], [True, False]),
             (1_151, [b"b", b"c", b"a"], [True, True, False]),
         ]:
@@ -352,7 +352,9 @@ def test_forked_child_must_create_its_own_ledger(database: Database) -> None:
 
 
 def test_transactions_of_one_group_run_one_after_the_other(database: Database) -> None:
-    """Eight threads with two ledgers count to 80 by read, then write: none reads what another is changing."""
+    """Eight threads with two ledgers count to 80 by reads and writes: no thread reads a value that
+    another one is changing.
+    """
     with database.ledger() as first, database.ledger() as second:
 
         def count(ledger: Any) -> None:
@@ -372,7 +374,7 @@ def test_transactions_of_one_group_run_one_after_the_other(database: Database) -
 def test_waiting_for_another_transaction_times_out(database: Database) -> None:
     with database.ledger() as first, database.ledger(timeout_ms=50) as second:
         with second.transaction("g"):
-            pass  # The tables are there.
+            pass  # the tables exist
         with first.transaction("g"), pytest.raises(LedgerUnavailableError):
             second.transaction("g").__enter__()
         with second.transaction("g") as transaction:

@@ -1,7 +1,9 @@
-"""Any interleaving of writes, retries, redelivery and crashes against a plain model: each id has its effect once.
+"""Random sequences of writes, retries, redelivery and crashes, compared with a plain model: each id
+has its effect once.
 
-The log is a list; deliveries go through `plan` and a real ledger as `IdempotentConsumer` does it. A crash is an
-exception at a point of the transaction, after which the consumer knows nothing and asks the ledger.
+The log is a list; deliveries use `plan` and a real ledger in the same way as `IdempotentConsumer`.
+A crash is an exception at a point of the transaction, after which the consumer has no state and
+reads the ledger.
 """
 
 import sqlite3
@@ -23,13 +25,13 @@ class Crash(Exception):
 
 
 class OneEffectPerId(RuleBasedStateMachine):
-    """Two partitions, two consumers of one group that do not know of each other."""
+    """Two partitions, and two independent consumers of one group."""
 
     claims_ids = True
 
     def __init__(self) -> None:
         super().__init__()
-        # The database outlives every crash; what is in a transaction does not.
+        # The database survives every crash; an open transaction does not.
         self.database = sqlite3.connect(":memory:", check_same_thread=False)
         self.database.execute("CREATE TABLE effects (id BLOB)")
         self.logs: list[list[bytes]] = [[], []]
@@ -44,7 +46,7 @@ class OneEffectPerId(RuleBasedStateMachine):
         ids=st.lists(st.binary(min_size=1, max_size=1), min_size=1, max_size=5),
     )
     def produce(self, partition: int, ids: list[bytes]) -> None:
-        """Ids of one byte: many are retries of earlier ones, in either partition."""
+        """Produce ids of one byte, so that many repeat earlier ones of either partition."""
         self.logs[partition] += ids if self.claims_ids else self._unlike_any(partition, len(ids))
 
     def _unlike_any(self, partition: int, count: int) -> list[bytes]:
@@ -53,7 +55,7 @@ class OneEffectPerId(RuleBasedStateMachine):
 
     @rule(consumer=st.integers(0, 1), back=st.integers(0, 10), number=st.integers(0, 1))
     def redeliver(self, consumer: int, back: int, number: int) -> None:
-        """The client goes back by itself, as after a rebalance or with an old checkpoint."""
+        """Let the client seek backwards, as after a rebalance or with an old checkpoint."""
         position = self.positions[consumer]
         if position is not None:
             position[KEYS[number]] = max(position[KEYS[number]] - back, 0)
@@ -126,7 +128,7 @@ class OneEffectPerId(RuleBasedStateMachine):
         assert set(self._done()) == below
 
     def teardown(self) -> None:
-        """Once nothing crashes any more, everything is done."""
+        """Check that all records are processed once there are no more crashes."""
         self.positions[0] = None
         for _ in range(2):
             self._process(0, 10_000, None, True)
@@ -139,7 +141,7 @@ def effect(connection: Any, ids: list[bytes]) -> None:
 
 
 class OneEffectPerOffset(OneEffectPerId):
-    """Marks alone: nothing is claimed, and every record of the log is another."""
+    """Only marks without claims: each record of the log has an effect."""
 
     claims_ids = False
 

@@ -1,4 +1,4 @@
-"""Transactions of some of a group's partitions: beside each other, and exact all the same."""
+"""Transactions of some of a group's partitions: they run concurrently and are still exact."""
 
 import pickle
 import random
@@ -20,7 +20,7 @@ GROUP = "billing"
 
 @pytest.fixture
 def ledgers(postgres_dsn: str) -> Iterator[list[PostgresLedger]]:
-    """Of processes that do not wait for long."""
+    """Ledgers of different processes, with short lock timeouts."""
     ledgers = [PostgresLedger(postgres_dsn, timeout_ms=300) for _ in range(2)]
     with ledgers[0].transaction(GROUP):
         """There is such a group."""
@@ -134,7 +134,7 @@ def test_pickled_ledger_uses_the_same_database(postgres_dsn: str) -> None:
 def test_claims_that_share_ids_do_not_deadlock(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
 ) -> None:
-    """The first waits between two ids that the second claims the other way round."""
+    """The first transaction pauses between two ids that the second one claims in reverse order."""
     monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
 
     def claim(number: int, ids: list[bytes]) -> list[bool]:
@@ -159,7 +159,7 @@ def test_claims_that_share_ids_do_not_deadlock(
 
 
 def wait_for_waiting(dsn: str, count: int) -> None:
-    """For so many transactions of this test that wait for others."""
+    """Wait until this number of the test's transactions wait for others."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     with psycopg.connect(dsn, autocommit=True) as connection:
         eventually(lambda: connection.execute(waiting).fetchall()[0][0] >= count)
@@ -169,7 +169,7 @@ def wait_for_waiting(dsn: str, count: int) -> None:
 def test_concurrent_transactions_with_random_failures_do_everything_once(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
 ) -> None:
-    """Each of four partitions has 40 batches; ids are shared by all of them, in any order."""
+    """Each of four partitions has 40 batches with the same ids, in random order."""
     monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute("CREATE TABLE effects (id bytea)")

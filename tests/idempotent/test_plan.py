@@ -1,4 +1,4 @@
-"""The pure rules: what is fresh, where marks go, which ids are new."""
+"""The pure rules: which records are not redelivered, the next marks, and which ids are new."""
 
 from itertools import pairwise
 from typing import Any
@@ -43,7 +43,7 @@ deliveries = st.lists(
 def test_any_redelivery_cut_into_any_batches_is_processed_once_in_order(
     deliveries: list[tuple[PartitionKey, int, int]], cuts: list[int]
 ) -> None:
-    """A source that goes back as often as it likes, but never past what it delivered."""
+    """The source repeats records any number of times, but never skips any."""
     stream: list[tuple[PartitionKey, int]] = []
     ends = {A: 0, B: 0}
     for key, back, count in deliveries:

@@ -1,4 +1,4 @@
-"""What only PostgreSQL can do to a ledger."""
+"""Ledgers: behaviour that is specific to PostgreSQL."""
 
 import sys
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_transaction_is_lost_when_its_server_restarts(
         with pytest.raises(LedgerUnavailableError), ledger.transaction("g") as transaction:
             transaction.advance({KEY: 4})
             postgres_server.restart()
-            transaction.connection.execute("SELECT 1")  # An effect's statement.
+            transaction.connection.execute("SELECT 1")  # a statement of an effect
         with ledger.transaction("g") as transaction:
             assert transaction.marks() == {KEY: 1}
             assert transaction.claim([b"a"]) == [True]
@@ -93,7 +93,7 @@ def test_no_mark_moves_outside_the_transaction_of_the_ledger(
     then: str,
     of_partitions: bool,
 ) -> None:
-    """A mark that moved there was committed at once, without the effect that was rolled back."""
+    """Such a mark was committed at once, while its effect was rolled back."""
     with PostgresLedger(postgres_dsn) as ledger:
         with ledger.transaction("g") as transaction:
             transaction.advance({KEY: 1})
@@ -202,7 +202,7 @@ def test_settings_left_by_an_effect_weaken_no_later_transaction(postgres_dsn: st
 def test_commit_is_durable_even_if_the_effect_disabled_that(postgres_dsn: str) -> None:
     with PostgresLedger(postgres_dsn) as ledger, ledger.transaction("g") as transaction:
         transaction.connection.execute("SET synchronous_commit = off")
-        transaction.settle()  # What the end of the block does before it commits.
+        transaction.settle()  # as at the end of the block before the commit
         show = transaction.connection.execute("SHOW synchronous_commit")
         assert show.fetchone() == ("on",)
 
@@ -211,7 +211,7 @@ def test_commit_is_durable_even_if_the_effect_disabled_that(postgres_dsn: str) -
 def test_text_without_an_encoding_is_treated_as_utf8(
     postgres_server: PostgresServer, by: str
 ) -> None:
-    """psycopg gives names as bytes there, which are not those that the tables have."""
+    """psycopg returns names as bytes there, which differ from the names in the tables."""
     dsn = postgres_server.create_database()
     if by == "conninfo":
         dsn += " client_encoding=SQL_ASCII"
@@ -320,7 +320,7 @@ def test_ids_are_sent_as_a_parameter_or_through_a_table(
         return transaction.claim(pa.chunked_array([ids[:2], ids[2:]], pa.binary())).to_pylist()  # type: ignore[no-any-return]
 
     with PostgresLedger(postgres_dsn) as ledger:
-        for _ in range(7):  # psycopg prepares what it sends often.
+        for _ in range(7):  # psycopg prepares statements that it sends often
             with pytest.raises(ZeroDivisionError), ledger.transaction("g") as transaction:
                 assert claim(transaction, b"b", b"a", b"b", b"\0") == [True, True, False, True]
                 assert claim(transaction, b"c", b"a", b"c") == [True, False, False]
@@ -343,7 +343,7 @@ def test_ids_are_sent_as_a_parameter_or_through_a_table(
 def test_a_claim_of_many_ids_takes_several_blocks(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
 ) -> None:
-    """With blocks of 65,536 ids; each is forgotten by itself."""
+    """Blocks have 65,536 ids, and each block is forgotten separately."""
     monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
     monkeypatch.setattr(postgres_ids, "BLOCK", 1 << 16)
     ids = pa.array([b"%d" % (number * 7 % 150_000) for number in range(200_000)])
@@ -364,7 +364,7 @@ def test_a_claim_of_many_ids_takes_several_blocks(
 
 
 def test_claims_of_an_earlier_version_are_read_and_forgotten_first(postgres_dsn: str) -> None:
-    """Then all ids of a claim had the counter's number as their seq."""
+    """In that version, all ids of a claim had the counter's number as their seq."""
     with PostgresLedger(postgres_dsn) as ledger, ledger.transaction("g") as transaction:
         for ids in ([b"a", b"b"], [b"c"]):
             execute = transaction.connection.execute
@@ -383,9 +383,9 @@ def test_claims_of_an_earlier_version_are_read_and_forgotten_first(postgres_dsn:
     with PostgresLedger(postgres_dsn, retention=Retention(count=3)) as ledger:
         with ledger.transaction("g") as transaction:
             assert transaction.claim([b"c", b"d", b"a", b"e"]) == [False, True, False, True]
-        with ledger.transaction("g") as transaction:  # Forgets a and b, no more.
+        with ledger.transaction("g") as transaction:  # forgets only a and b
             assert transaction.claim([b"a", b"c", b"d", b"e"]) == [True, False, False, False]
-        with ledger.transaction("g") as transaction:  # Forgets c.
+        with ledger.transaction("g") as transaction:  # forgets c
             assert transaction.claim([b"d", b"e", b"a", b"c"]) == [False, False, False, True]
     with psycopg.connect(postgres_dsn) as connection:
         counts = "SELECT (SELECT count(*) FROM pykafka_ids), (SELECT ids_count FROM pykafka_groups)"

@@ -27,7 +27,7 @@ def test_processes_of_one_group_repeat_nothing_and_lose_nothing(database: Databa
         for child in children:
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
-        for child in children:  # All of them before any is waited for.
+        for child in children:  # start all of them before the first wait
             assert child.stdin is not None
             child.stdin.write("go\n")
             child.stdin.flush()

@@ -1,4 +1,4 @@
-"""What only SQLite can do to a ledger."""
+"""Ledgers: behaviour that is specific to SQLite."""
 
 import sqlite3
 from contextlib import closing, suppress
@@ -55,7 +55,7 @@ def test_connection_of_a_function_is_used_with_its_settings() -> None:
         with pytest.raises(ZeroDivisionError), ledger.transaction("g") as transaction:
             1 / 0  # noqa: B018
         with ledger.transaction("g") as transaction:
-            assert transaction.marks() == {KEY: 2}  # A failed effect costs no connection.
+            assert transaction.marks() == {KEY: 2}  # a failed effect does not close the connection
     assert len(connections) == 1
 
 
@@ -88,7 +88,7 @@ def test_effect_that_hides_its_commit_is_rejected(tmp_path: Path) -> None:
 
 
 def overflow(connection: sqlite3.Connection) -> None:
-    """Fill the disk, as SQLite sees it."""
+    """Make SQLite report a full disk."""
     [(pages,)] = connection.execute("PRAGMA page_count").fetchall()
     connection.execute(f"PRAGMA max_page_count = {pages + 1}")
     connection.execute("INSERT INTO plain VALUES (zeroblob(1000000))")
@@ -107,7 +107,9 @@ def veto(connection: sqlite3.Connection) -> None:
 def test_rollback_that_the_effect_hides_loses_nothing(
     tmp_path: Path, cause: Any, then: str | None
 ) -> None:
-    """SQLite rolled back by itself: what followed was committed at once, a mark without its effect, too."""
+    """SQLite itself rolled back, and all later statements were committed at once, even a mark
+    without its effect.
+    """
     path = tmp_path / "l.db"
     with closing(sqlite3.connect(path)) as outside, outside:
         outside.execute("CREATE TABLE plain (value)")
@@ -124,7 +126,8 @@ def test_rollback_that_the_effect_hides_loses_nothing(
         ):
             connection = transaction.connection
             assert transaction.claim([b"id"]) == [True]
-            # Prepared now: SQLite does not ask again whether they may run.
+            # These statements are prepared now: SQLite does not call the authorizer again when they
+            # run later.
             connection.execute("SAVEPOINT effect").execute("RELEASE effect")
             connection.execute("INSERT INTO effects VALUES (?)", ("first",))
             with suppress(sqlite3.Error):

@@ -1,4 +1,6 @@
-"""A statement as the effect: it sees the rows as they are, once for each call, and cannot end the transaction."""
+"""A statement as the effect: it gets the unchanged rows, runs once for each call, and cannot end
+the transaction.
+"""
 
 import datetime
 import decimal
@@ -46,12 +48,12 @@ Ledger = PostgresLedger | SQLiteLedger
 
 
 class Undo(Exception):
-    """Ends a test's transaction, so that it leaves nothing behind."""
+    """Rolls back a test's transaction."""
 
 
 @contextmanager
 def undone(ledger: Any) -> Iterator[Any]:
-    """The connection of a transaction that is rolled back."""
+    """Yield the connection of a transaction that is rolled back."""
     with pytest.raises(Undo), ledger.transaction("g") as transaction:
         yield transaction.connection
         raise Undo
@@ -62,7 +64,7 @@ def values(*found: str | None) -> pa.Table:
 
 
 def names_of(connection: Any, is_postgres: bool) -> list[str]:
-    """Temporary tables and types that are there."""
+    """Return the names of the existing temporary tables and types."""
     query = (
         "SELECT relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() "
         "UNION SELECT typname FROM pg_type WHERE typnamespace = pg_my_temp_schema() "
@@ -105,7 +107,7 @@ def seen_by_sqlite(connection: Any, ledger: SQLiteLedger, rows: pa.Table) -> lis
 
 
 def in_postgres(value: Any) -> Any:
-    """Headers as `to_json` writes the array; other values as they are."""
+    """Return headers as `to_json` writes the array; other values unchanged."""
     return told(value, lambda data: "\\x" + data.hex())
 
 
@@ -225,7 +227,9 @@ def test_missing_header_differs_from_one_without_key_and_value(postgres_dsn: str
 
 
 def test_each_call_starts_with_nothing_staged(database: Database, ledger: Ledger) -> None:
-    """Parts of a batch, also with other columns: the statement runs for each, and the ids and marks with them."""
+    """The statement runs for each part of a batch, even with other columns; ids and marks commit
+    together with all parts.
+    """
     effect = ledger.statement(INSERT)
     other = ledger.statement("INSERT INTO effects SELECT 'offset ' || \"offset\" FROM staged;")
     with ledger.transaction("g") as transaction:
@@ -236,7 +240,7 @@ def test_each_call_starts_with_nothing_staged(database: Database, ledger: Ledger
         effect(transaction.connection, values("c").slice(0))
         assert names_of(transaction.connection, isinstance(ledger, PostgresLedger)) == []
     assert effects(database) == ["a", "b", "c", "offset 5"]
-    with ledger.transaction("g") as transaction:  # Nor is anything left after the commit.
+    with ledger.transaction("g") as transaction:  # no rows are left after the commit, either
         query = (
             "SELECT typname FROM pg_type WHERE typnamespace = pg_my_temp_schema()"
             if isinstance(ledger, PostgresLedger)
@@ -271,7 +275,9 @@ def test_call_rolled_back_to_a_savepoint_does_not_affect_others(postgres_dsn: st
 
 
 def test_statement_is_planned_for_the_columns_of_each_call(ledger: Ledger) -> None:
-    """psycopg prepares what ran five times, and a plan has the columns of the table that it was made for."""
+    """psycopg prepares a statement that ran five times, and the plan is for the columns of that
+    table.
+    """
     effect = ledger.statement("SELECT * FROM staged")
     with ledger.transaction("g") as transaction:
         for rows in [values("a")] * 8 + [pa.table({"other": [1]})]:
@@ -279,7 +285,7 @@ def test_statement_is_planned_for_the_columns_of_each_call(ledger: Ledger) -> No
 
 
 def test_a_statement_with_results_runs_to_its_end(tmp_path: Path) -> None:
-    """SQLite computes a row when it is fetched, and with it what a function of the user's does."""
+    """SQLite computes a row, with calls of the user's functions, only when it is fetched."""
     noted: list[str] = []
 
     def connect() -> sqlite3.Connection:
@@ -295,7 +301,7 @@ def test_a_statement_with_results_runs_to_its_end(tmp_path: Path) -> None:
 
 
 def test_text_is_the_same_in_a_session_of_another_encoding(postgres_dsn: str) -> None:
-    """Rows go to the server as UTF-8, and it takes them for what the session says."""
+    """Rows are sent as UTF-8, but the server reads them in the encoding of the session."""
     database = PostgresDatabase(postgres_dsn)
     with PostgresLedger(f"{postgres_dsn} client_encoding=LATIN1") as ledger:
         with ledger.transaction("g") as transaction:
@@ -307,7 +313,7 @@ def test_text_is_the_same_in_a_session_of_another_encoding(postgres_dsn: str) ->
 
 
 def test_failed_statement_leaves_no_changes(database: Database, ledger: Ledger) -> None:
-    """And the batch is processed when it comes again."""
+    """The batch is processed when it is delivered again."""
     effect = ledger.statement(INSERT)
     database.run("CREATE UNIQUE INDEX once ON effects (value)")
 
@@ -328,7 +334,7 @@ def test_failed_statement_leaves_no_changes(database: Database, ledger: Ledger) 
 
 
 def test_conflict_that_rolls_back_in_sqlite_leaves_no_changes(tmp_path: Path) -> None:
-    """OR ROLLBACK ends the transaction without a ROLLBACK that anybody could refuse."""
+    """OR ROLLBACK ends the transaction without a ROLLBACK statement that could be rejected."""
     database = SQLiteDatabase(tmp_path / "a.db")
     database.run("CREATE UNIQUE INDEX once ON effects (value)")
     with database.ledger() as ledger:
@@ -483,7 +489,7 @@ def test_other_kinds_of_statements_are_rejected_when_given(ledger: Ledger, sql: 
 
 
 def test_comment_ends_where_the_database_ends_it(tmp_path: Path, postgres_dsn: str) -> None:
-    """What follows is the statement, and what it begins with decides whether it may commit."""
+    """The statement follows the comment, and its first word decides whether it is allowed."""
     returned = "-- totals\rINSERT INTO effects VALUES (1)\nDROP TABLE effects"
     nested = "/* /* */ INSERT */ COMMIT"
     with SQLiteLedger(tmp_path / "a.db") as ledger:
@@ -563,7 +569,7 @@ def test_merge_is_supported_in_postgres(postgres_dsn: str) -> None:
 
 @pytest.fixture
 def staged_of_the_user(database: Database, ledger: Ledger) -> str:
-    """A table called `staged` that is there already, by its full name."""
+    """Create a table called `staged`; return its full name."""
     if isinstance(ledger, PostgresLedger):
         [(schema,)] = database.run("SELECT current_schema()")
     else:
@@ -603,7 +609,9 @@ MERGE = (
 def test_statement_that_changes_the_staged_rows_is_rejected(
     database: Database, ledger: Ledger, staged_of_the_user: str, sql: str
 ) -> None:
-    """It meant the user's table: also where it changes values and not how many there are, or none of these rows."""
+    """Such a statement is meant for the user's table. It is rejected even if it only changes
+    values, or none of these rows.
+    """
     if sql == MERGE and isinstance(ledger, SQLiteLedger):
         pytest.skip("SQLite has no MERGE")
     with (
@@ -637,7 +645,7 @@ def kept_in_sqlite(tmp_path: Path) -> Iterator[SQLiteLedger]:
     ],
 )
 def test_rowid_of_staged_rows_is_rejected(kept_in_sqlite: SQLiteLedger, sql: str) -> None:
-    """It would be NULL, or no column, as SQLite was compiled."""
+    """Depending on how SQLite was compiled, it would be NULL or an unknown column."""
     with (
         pytest.raises(UsageError, match="staged has no rowid in SQLite: give its rows a column"),
         kept_in_sqlite.transaction("g") as transaction,
@@ -660,7 +668,7 @@ def test_rowid_of_another_table_can_be_used(kept_in_sqlite: SQLiteLedger) -> Non
 def test_rowid_of_the_table_of_the_user_called_staged_can_be_used(
     kept_in_sqlite: SQLiteLedger,
 ) -> None:
-    """Also in temp, where no statement has staged anything."""
+    """This also holds in the schema temp, if no statement has staged rows there."""
     with kept_in_sqlite.transaction("g") as transaction:
         connection = transaction.connection
         connection.execute("CREATE TABLE main.staged (value)")
@@ -692,7 +700,9 @@ def test_rowid_is_rejected_even_if_a_column_has_that_name(
 def test_effect_cannot_commit_after_a_statement(
     kept_in_sqlite: SQLiteLedger, sql: str, end: str
 ) -> None:
-    """A statement that set an authorizer of its own took the ledger's away: rows were committed without their marks."""
+    """A statement that set its own authorizer replaced the ledger's, and rows were committed
+    without their marks.
+    """
     with (
         pytest.raises(UsageError, match="tried to commit or roll back"),
         kept_in_sqlite.transaction("g") as transaction,
@@ -772,7 +782,7 @@ def test_double_quote_in_text_stays_a_double_quote(database: Database, ledger: L
 
 
 def test_many_parts_fit_into_one_transaction(postgres_dsn: str) -> None:
-    """Each holds locks until the commit, of which the server has a table of one size."""
+    """Each part holds locks until the commit, and the server's lock table has a fixed size."""
     with PostgresLedger(postgres_dsn) as ledger:
         effect = ledger.statement("SELECT count(*) FROM staged")
         with ledger.transaction("g") as transaction:
@@ -781,7 +791,7 @@ def test_many_parts_fit_into_one_transaction(postgres_dsn: str) -> None:
 
 
 def test_search_path_that_finds_another_staged_first_is_rejected(postgres_dsn: str) -> None:
-    """Rows of the wrong table would be taken for the batch."""
+    """Otherwise the rows of another table would be used as the batch."""
     database = PostgresDatabase(postgres_dsn)
     database.run("CREATE TABLE staged (value text)")
     [(schema,)] = database.run("SELECT current_schema()")

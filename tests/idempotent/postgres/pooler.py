@@ -1,8 +1,8 @@
-"""A pooler in transaction mode, as PgBouncer is without support for prepared statements.
+"""A pooler in transaction mode, like PgBouncer without support for prepared statements.
 
-Each client has two connections to the server, and each of its transactions takes the other one: the
-session of one transaction is missing in the next. PgBouncer does the same if clients share its
-connections. A transaction ends where the server's ReadyForQuery reports that it is idle.
+Each client has two connections to the server, and its transactions alternate between them: the next
+transaction does not have the session of the previous one. PgBouncer behaves in the same way if
+clients share its connections. A transaction ends when the server's ReadyForQuery reports idle.
 """
 
 import select
@@ -23,7 +23,9 @@ _READ_BYTES = 1 << 16
 
 @contextmanager
 def pooled(dsn: str, home: Path) -> Iterator[str]:
-    """The connection string of a pooler for the database of ``dsn``; its socket is in ``home``."""
+    """Run a pooler for the database of ``dsn``, with its socket in ``home``; yield its connection
+    string.
+    """
     server = f"{conninfo_to_dict(dsn)['host']}/{SOCKET}"
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(str(home / SOCKET))
@@ -59,7 +61,7 @@ def _serve(client: socket.socket, server: str) -> None:
 
 
 class Session:
-    """A connection to the server. ``greeting`` is what it sent until it was ready."""
+    """A connection to the server. ``greeting``: the server's bytes until it was ready."""
 
     def __init__(self, server: str, startup: bytes) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -73,7 +75,7 @@ class Session:
             self.greeting += data
 
     def carry(self, client: socket.socket, data: bytes) -> None:
-        """Carry what a client sent, and both ways until the server is idle again."""
+        """Forward a client's bytes, and then in both directions until the server is idle again."""
         self._socket.sendall(data)
         is_idle = False
         while not is_idle:
@@ -91,7 +93,7 @@ class Session:
         self._socket.close()
 
     def _next(self) -> tuple[bytes, bool]:
-        """Messages that are there by now, and whether the last one says that the server is idle."""
+        """Return the complete messages so far, and whether the last one reports an idle server."""
         data = self._socket.recv(_READ_BYTES)
         if not data:
             raise OSError("the server closed the connection")

@@ -1,4 +1,4 @@
-"""Effects through SQLAlchemy and Django: the guide's examples, and the advice in errors."""
+"""Effects with SQLAlchemy and Django: the guide's examples, and the advice in errors."""
 
 import re
 from collections.abc import Callable

@@ -16,7 +16,7 @@ from tests.support.postgres import PostgresServer
 
 KEY = PartitionKey(b"i" * 16, "orders", 0)
 BATCHES = 20
-"""psycopg prepares a statement when it runs for the sixth time."""
+"""Enough batches for a prepared statement: psycopg prepares one when it runs for the sixth time."""
 UNPREPARED: dict[str, Any] = {"prepare_threshold": None}
 
 pytestmark = pytest.mark.postgres
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.postgres
 @pytest.fixture
 def dsn(postgres_server: PostgresServer) -> Iterator[str]:
     """The connection string of a pooler, with an empty database."""
-    # Names of sockets are short.
+    # The path of a socket must be short.
     with tempfile.TemporaryDirectory(prefix="pooler-") as home:
         server = postgres_server.create_database()
         with psycopg.connect(server) as connection:
@@ -35,7 +35,7 @@ def dsn(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 def count(ledger: PostgresLedger, offset: int, *, claims: bool = True) -> None:
-    """One batch: an effect, an id and the mark."""
+    """Commit one batch: an effect, an id and the mark."""
     with ledger.transaction("g") as transaction:
         if claims:
             assert transaction.claim([b"%d" % offset]) == [True]
@@ -55,7 +55,7 @@ def test_ledger_without_prepared_statements_works_with_a_pooler(dsn: str) -> Non
 
 
 def test_lost_prepared_statement_is_an_error_that_names_the_option(dsn: str) -> None:
-    """It was an error that asked to call again, and so it came for ever."""
+    """It was an error with the advice to retry, and so it was repeated forever."""
     with (
         pytest.raises(LedgerError, match="prepare_threshold") as caught,
         PostgresLedger(dsn) as ledger,
@@ -90,7 +90,7 @@ def test_options_are_pickled_and_bad_ones_are_rejected() -> None:
 
 
 def test_statements_of_the_ledger_do_not_depend_on_the_cursor_factory(dsn: str) -> None:
-    """Frameworks have cursors that put parameters into the text, and give no binary results."""
+    """Frameworks have cursors that insert parameters into the text and return no binary results."""
     options = UNPREPARED | {"cursor_factory": psycopg.ClientCursor}
     with PostgresLedger(dsn, connect=options) as ledger:
         count(ledger, 0)
