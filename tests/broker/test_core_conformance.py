@@ -1,4 +1,4 @@
-"""The same tests for the real core and the simulated one: the same calls have the same results."""
+"""Common tests of the real core and the simulated one: equal calls have equal results."""
 
 import socket
 from collections.abc import Callable, Iterator

@@ -1,5 +1,5 @@
-"""A process with few descriptors serves many partitions and survives many connections: what it
-cannot open is rejected, and no partition goes offline for that reason."""
+"""A process with few descriptors serves many partitions and survives many connections. It rejects
+requests that need another descriptor, and no partition goes offline for that reason."""
 
 import resource
 import socket

@@ -46,7 +46,7 @@ class RaisingHandler(logging.Handler):
 
 
 class RaisingFilter(RaisingHandler):
-    """The same bug in the filter of a handler."""
+    """A handler whose filter has the bug."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         self.emit(record)

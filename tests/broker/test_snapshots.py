@@ -147,8 +147,7 @@ class Inline:
 def test_kill_between_any_two_steps_loses_no_acknowledged_topic(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is copied before each file operation, as a kill at that point would leave it.
-    """
+    """The directory is copied before each file operation, as a kill at that point leaves it."""
     acknowledged = 0
     killed: list[tuple[Path, int]] = []
 

@@ -1,4 +1,4 @@
-"""What tests of the command line share."""
+"""Common fixtures of the tests of the command line."""
 
 import signal
 from collections.abc import Iterator
@@ -10,7 +10,9 @@ HANDLED = (signal.SIGINT, signal.SIGTERM)
 
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
-    """A command that runs in this process may go on to handle signals, which a process of its own ends with."""
+    """Restore the signal handlers: a command in this process may leave its own, which a separate
+    process would not.
+    """
     before = {number: signal.getsignal(number) for number in HANDLED}
     yield
     for number, handler in before.items():

@@ -78,7 +78,7 @@ class Up(NamedTuple):
 
 @contextmanager
 def up(folder: Path, port: int) -> Iterator[Up]:
-    """Three nodes until the end of the block."""
+    """Run three nodes until the end of the block."""
     command = [sys.executable, "-m", "pykafka_core.cli", "cluster", "up", "3", str(folder)]
     with new_log("cluster up") as log:
         process = subprocess.Popen(

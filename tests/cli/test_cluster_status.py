@@ -1,4 +1,4 @@
-"""``cluster status``: what it says of nodes, the quorum and partitions."""
+"""``cluster status``: its output about nodes, the quorum and partitions."""
 
 import json
 import re
@@ -86,7 +86,7 @@ def test_a_partition_without_a_leader_is_offline(capsys: Capture) -> None:
 
 
 def test_a_replica_that_a_reassignment_adds_is_not_missing() -> None:
-    """`status` counted it, and the broker's own metrics did not."""
+    """`status` counted it, but the broker's own metrics did not."""
     with Cluster(3, config={"default.replication.factor": 1}) as cluster:
         cluster.create_topic("orders", 1)
         leader = cluster.wait_leader("orders", 0)
@@ -101,7 +101,7 @@ def test_a_replica_that_a_reassignment_adds_is_not_missing() -> None:
 
 
 def assign(nodes: wire.Cluster, topic: str, replicas: list[int]) -> None:
-    """Begin a reassignment of partition 0."""
+    """Start a reassignment of partition 0."""
     of = AlterPartitionReassignmentsRequest
     partition = of.ReassignablePartition(partition_index=0, replicas=replicas)
     request = of(topics=[of.ReassignableTopic(name=topic, partitions=[partition])])
@@ -118,7 +118,7 @@ def replicas_of(bootstrap: str) -> set[int]:
 def test_a_voter_that_never_fetched_from_its_leader_is_silent_for_an_unknown_time(
     last_fetch: int, silent: int | None
 ) -> None:
-    """Apache Kafka's leader says -1 of it."""
+    """Apache Kafka's leader reports -1 for it."""
     voter = DescribeQuorumResponse.ReplicaState(replica_id=2, last_fetch_timestamp=last_fetch)
     assert silent_ms(voter, 1_000) == silent
 
@@ -159,7 +159,7 @@ def test_silent_controller_without_a_broker_is_down() -> None:
 
 
 def answer_once(listener: socket.socket, version_max: int, quorum: DescribeQuorumResponse) -> None:
-    """As a broker of an older Kafka: it closes the connection at a version that it lacks."""
+    """Respond once like an older Kafka, which closes the connection at an unknown version."""
     apis = [ApiVersionsResponse.ApiVersion(api_key=DESCRIBE_QUORUM, max_version=version_max)]
     connection, _ = listener.accept()
     with connection, connection.makefile("rb") as received:
@@ -178,7 +178,9 @@ def answer_once(listener: socket.socket, version_max: int, quorum: DescribeQuoru
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_quorum_is_described_in_a_version_that_the_broker_supports(version: int) -> None:
-    """A cluster of Kafka before 3.9 had no controller, as its brokers close the connection."""
+    """A cluster of Kafka before 3.9 seemed to have no controller: its brokers closed the
+    connection.
+    """
     of = DescribeQuorumResponse
     voters = [of.ReplicaState(replica_id=node, log_end_offset=9) for node in (1, 2)]
     partition = of.PartitionData(

@@ -1,4 +1,4 @@
-"""Commands that talk to a broker, against one in this process."""
+"""Commands that send requests to a broker, with a broker in this process."""
 
 import json
 import re
@@ -146,7 +146,7 @@ def test_keys_and_headers_are_printed_on_request(
 def test_a_header_name_that_is_not_utf8_is_printed(
     topic: str, bootstrap: str, options: list[str], capsys: Capture
 ) -> None:
-    """A client library raises at such a name, after it has read the record."""
+    """The client library raises an error for such a name, after it has read the record."""
     produce_header(bootstrap, topic, b"\xffname")
     (row,) = consumed(capsys, topic, *options)
     assert (row["value"], row["headers"]) == ("v", [["\ufffdname", "x"]])
@@ -300,7 +300,7 @@ FAILING = {
 def test_lines_before_a_failed_one_are_stored_and_counted(
     case: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """They were dropped without a word."""
+    """They were dropped silently."""
     arguments, last, code, text = FAILING[case]
     monkeypatch.chdir(tmp_path)
     Path("A").write_text(FIRST_LINES + last)
@@ -335,7 +335,7 @@ def test_ctrl_c_before_a_command_starts_is_code_130(
 
 LARGE = "99999999999"
 SURROGATE = "\udcff"
-"""An argument that is not UTF-8, as Python has it."""
+"""An argument that is not UTF-8, as Python represents it."""
 
 USAGE_OF_COMMANDS = [
     (["topics", "create", "t", "--partitions", LARGE], "less than or equal to"),

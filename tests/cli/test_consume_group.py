@@ -1,4 +1,4 @@
-"""``consume --group`` as processes that share a topic with others, against a broker in this process."""
+"""``consume --group`` in several processes that share a topic, with a broker in this process."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def topic(broker: Broker, kafka_topic_name: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A topic of ten records in two partitions, whose name is the group's too."""
+    """A topic with ten records in two partitions; the group has the same name."""
     monkeypatch.setenv("PYKAFKA_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
     broker.create_topic(kafka_topic_name, 2)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -86,7 +86,7 @@ def test_ctrl_c_commits_the_printed_records_and_leaves_the_group(
         out, errors = member.communicate(timeout=PATIENCE_S)
     assert (member.returncode, out, errors) == (0, "", "")
     row = described(capsys, topic)
-    # Without a leave the member would stay for its session timeout of 45 s.
+    # Without a LeaveGroup the member would remain for its session timeout of 45 s.
     assert (row["state"], row["members"], row["lag"]) == ("Empty", 0, 0)
 
 

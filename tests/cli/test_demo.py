@@ -1,4 +1,6 @@
-"""``demo`` on a part of its data: what it prints, and that a record which changed on its way is told."""
+"""``demo`` with a part of its data: its output, and the report of a record that was changed on its
+way.
+"""
 
 import re
 from collections.abc import Sequence
@@ -78,7 +80,7 @@ def test_three_in_ten_flights_are_retried_and_never_overtaken() -> None:
     source = [("AA", b"%d" % number) for number in range(5_000)]
     records = with_retries(source)
     assert len(records) == 6_500
-    # A dict keeps the place of each id's first record.
+    # A dict keeps the position of the first record of each id.
     by_id = {record.headers[0][1]: record.value for record in records}
     assert list(by_id.values()) == [value for _, value in source]
 

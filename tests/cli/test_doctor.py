@@ -1,4 +1,4 @@
-"""``doctor`` names what is wrong, and changes nothing."""
+"""``doctor`` reports problems, and changes nothing."""
 
 import errno
 import json
@@ -47,7 +47,7 @@ def about(found: list[Finding], subject: str) -> Finding:
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
-    """A directory of Apache Kafka's after a kill, with damaged files."""
+    """A directory of Apache Kafka after a kill, with damaged files."""
     copy = tmp_path / "data"
     shutil.copytree(KILLED, copy, copy_function=shutil.copyfile)
     return copy
@@ -61,7 +61,7 @@ def content(path: Path) -> dict[Path, bytes]:
 def test_the_metadata_log_is_opened_once(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was opened for the image, for its start offset and for its topics."""
+    """It was opened three times: for the image, for its start offset, and for its topics."""
     with Broker(tmp_path) as broker:
         broker.create_topic("orders")
         broker.delete_topic("orders")
@@ -96,7 +96,7 @@ def test_directory_closed_by_a_broker_is_whole(tmp_path: Path, capsys: Capture) 
 
 
 def test_changed_node_id_is_named_with_the_right_one(tmp_path: Path, capsys: Capture) -> None:
-    """A start with it leads none of the partitions that are there."""
+    """A broker that starts with it leads none of the existing partitions."""
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("t")
     properties = tmp_path / "meta.properties"
@@ -134,7 +134,7 @@ def test_partitions_unknown_to_the_metadata_are_a_problem_before_the_start(
 
 
 def test_byte_changed_after_a_clean_stop_is_found(tmp_path: Path, capsys: Capture) -> None:
-    """A start reads no batch of a log that was closed cleanly, as in Kafka: `doctor` reads all."""
+    """As in Kafka, a start reads no batches of a cleanly closed log; `doctor` reads all of them."""
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("t")
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -271,7 +271,7 @@ def test_file_in_place_of_a_directory_is_a_problem(capsys: Capture) -> None:
 def test_file_without_permission_is_named(
     killed: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever runs the tests may be root, who may use everything."""
+    """The access check is replaced, because root, who may run the tests, can access everything."""
     hidden = killed / "bad-crc-0" / "00000000000000000000.log"
     allowed = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != hidden and allowed(path, mode))
@@ -334,7 +334,7 @@ def test_a_port_that_is_open_to_the_network_is_a_warning(capsys: Capture) -> Non
 def test_socket_holder_is_found_if_an_earlier_file_closes_during_the_search() -> None:
     with socket.socket() as lower, socket.create_server(("127.0.0.1", 0)) as server:
         (one,) = listening(server.getsockname()[1])
-        lower.close()  # The listing of the open files takes this number, below the server's.
+        lower.close()  # the listing of the open files gets this number, below the server's
         assert socket_holder(one.inode) == os.getpid()
 
 

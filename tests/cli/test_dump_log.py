@@ -1,4 +1,4 @@
-"""``dump-log`` prints what Kafka's DumpLogSegments prints of the same files."""
+"""``dump-log`` has the same output as Kafka's DumpLogSegments for the same files."""
 
 import json
 import re
@@ -15,7 +15,8 @@ Capture = pytest.CaptureFixture[str]
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
 KAFKA = Path(__file__).parent / "golden" / "DumpLogSegments.txt"
-"""What Kafka 4.2.1 prints of golden files with --print-data-log, directories' paths left out."""
+"""The output of Kafka 4.2.1 for golden files with --print-data-log, without the directories'
+paths."""
 
 
 def run(*arguments: str | Path) -> int:
@@ -35,7 +36,9 @@ def test_every_line_equals_that_of_kafka(capsys: Capture) -> None:
 
 
 def comparable(line: str) -> str:
-    """Without what is not data: trailing spaces, and how often Java and Python replace bytes that are no UTF-8."""
+    """Return the line without trailing spaces, and with one replacement character for each run:
+    Java and Python replace different numbers of invalid bytes.
+    """
     return re.sub("\ufffd+", "\ufffd", line.rstrip())
 
 

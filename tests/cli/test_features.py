@@ -1,4 +1,4 @@
-"""``features``: levels that are supported and finalized, and their changes."""
+"""``features``: supported and finalized levels, and their changes."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The commands about consumer groups, against a broker in this process."""
+"""The commands about consumer groups, with a broker in this process."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def group(
     tmp_path: Path,
     capsys: Capture,
 ) -> str:
-    """A group that has read all of a topic of the same name, in three partitions."""
+    """A group that has read all records of a topic with the same name and three partitions."""
     monkeypatch.setenv("PYKAFKA_BOOTSTRAP_SERVERS", bootstrap)
     name = re.sub(r"[^A-Za-z0-9._-]", "-", str(request.node.name))
     lines = tmp_path / "lines.txt"
@@ -98,7 +98,7 @@ def test_offsets_are_reset(
 def test_offsets_are_reset_from_a_file(
     group: str, capsys: Capture, tmp_path: Path, encoding: str
 ) -> None:
-    """Spreadsheets begin a file with a byte order mark, which became a part of the first topic."""
+    """Spreadsheets start a file with a byte order mark, which became a part of the first topic."""
     plan = tmp_path / "plan.csv"
     plan.write_text(f"{group},0,0\n{group},1,0\n{group},2,0\n", encoding=encoding)
     assert run("groups", "reset-offsets", group, "--from-file", str(plan), "--yes") == 0
@@ -134,7 +134,7 @@ def test_a_group_is_deleted_with_its_offsets(group: str, capsys: Capture) -> Non
 def test_list_names_the_partitions_it_could_not_read(
     tmp_path: Path, capsys: Capture, command: str
 ) -> None:
-    """Groups were missing whose coordinator is not loaded, and the exit code was 0."""
+    """Groups of coordinators that are not loaded were missing, and the exit code was 0."""
     config = {"offsets.topic.num.partitions": 2}
     with Broker(tmp_path, config=config) as broker:
         broker.create_topic("orders")

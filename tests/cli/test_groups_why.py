@@ -1,4 +1,4 @@
-"""``serve --metrics`` and ``groups why``, which asks it."""
+"""``groups why``, which reads from ``serve --metrics``."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def serve(*arguments: str) -> list[str]:
 
 @pytest.fixture
 def served() -> Iterator[tuple[str, str]]:
-    """Addresses of a broker and of its metrics."""
+    """Yield the addresses of a broker and of its metrics."""
     arguments = serve("--metrics", "127.0.0.1:0", "--set", "group.initial.rebalance.delay.ms=0")
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
         try:

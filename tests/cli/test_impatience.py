@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command that waits for a broker, and what a broker refuses is shown at once."""
+"""Ctrl-C ends a command that waits for a broker, and errors of a broker are shown at once."""
 
 import shutil
 import signal
@@ -25,11 +25,11 @@ from pykafka_core.cli.client import clients
 clients.TIMEOUT_S = 1000.0
 main()
 """
-"""The command whose own patience does not end before the test's."""
+"""The command with a timeout that is longer than the test's."""
 
 
 class MuteBroker:
-    """Accepts connections and answers nothing; `asked` is set once a client has sent a request."""
+    """Accepts connections and never responds; `asked` is set once a client has sent a request."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Tables keep their values whole, however narrow the terminal is."""
+"""Tables never cut their values, however narrow the terminal is."""
 
 import pytest
 from rich.console import Console

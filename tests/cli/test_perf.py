@@ -1,4 +1,4 @@
-"""``perf`` counts what it sends and reads, and its percentiles are those of what it measured."""
+"""``perf`` counts the records that it sends and reads, and its percentiles are correct."""
 
 import json
 import re
@@ -108,7 +108,7 @@ def test_ctrl_c_prints_the_measurements_so_far(topic: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        # Records of its own say that it measures.
+        # Its first records show that it measures.
         reader = [sys.executable, "-m", "pykafka_core.cli", "consume", topic, "--follow"]
         subprocess.run(
             [*reader, "--max", "10"], check=True, capture_output=True, timeout=PATIENCE_S

@@ -1,4 +1,4 @@
-"""What the command line offers where only the package and its plain dependencies are installed."""
+"""The command line when only the package and its required dependencies are installed."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ _COMMAND = "from pykafka_core.cli import main; main(sys.argv[1:])"
 
 
 def run(*arguments: str, code: str = _WITHOUT_CLIENT + _COMMAND) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a process that has no confluent-kafka."""
+    """Return exit code, stdout and stderr of a process without confluent-kafka."""
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     return done.returncode, done.stdout, done.stderr

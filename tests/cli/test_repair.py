@@ -1,4 +1,4 @@
-"""``repair`` cuts where Apache Kafka cuts, but only when told to."""
+"""``repair`` cuts at the same offset as Apache Kafka, but only after a confirmation."""
 
 import json
 import shutil
@@ -16,12 +16,14 @@ Capture = pytest.CaptureFixture[str]
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden" / "killed"
 DAMAGED = "bad-crc-early-0"
 CUT_AT = 4800
-"""In the golden metadata log, between two records of topics."""
+"""A position in the golden metadata log between two records of topics."""
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A directory of Apache Kafka's after a kill, with files damaged as its damage.json tells."""
+    """A directory of Apache Kafka after a kill, with damaged files, which its damage.json
+    describes.
+    """
     copy = tmp_path / "data"
     shutil.copytree(GOLDEN / "data", copy, copy_function=shutil.copyfile)
     for directory in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
@@ -129,7 +131,7 @@ def test_path_without_log_directories_is_wrong_usage(tmp_path: Path, name: str) 
 
 
 def test_lost_synced_records_are_named_and_need_consent(tmp_path: Path, capsys: Capture) -> None:
-    """A deleted segment left a log that seemed whole, and its offsets were given out again."""
+    """After the deletion of a segment the log seemed whole, and its offsets were assigned again."""
     partition = tmp_path / "events-0"
     with Log.open(partition) as log:
         for _ in range(2):
@@ -149,7 +151,7 @@ def test_lost_synced_records_are_named_and_need_consent(tmp_path: Path, capsys: 
 
 
 def without(partition: Path, *segments: int) -> None:
-    """A log of five records in five segments, of which some are gone with all their files."""
+    """Create a log of five records in five segments, and delete all files of some segments."""
     with Log.open(partition) as log:
         for _ in range(4):
             log.append([(b"k", b"v")])
@@ -205,7 +207,7 @@ def test_a_missing_or_empty_partition_is_repaired_by_its_name(
 
 
 def damage_metadata(data: Path, at: int) -> tuple[Path, bytes]:
-    """Change a byte of the metadata log; returns its segment, and the content before."""
+    """Change a byte of the metadata log; return its segment and the previous content."""
     path = data / "__cluster_metadata-0" / f"{0:020}.log"
     before = path.read_bytes()
     path.write_bytes(before[:at] + bytes([before[at] ^ 1]) + before[at + 1 :])
@@ -226,7 +228,7 @@ def test_a_cut_of_the_metadata_log_names_the_directories_that_become_strays(
     cuts = {cut["partition"]: cut for cut in json.loads(capsys.readouterr().out)}
     assert {"untouched-0", "grouped-2"} <= set(cuts[metadata.name]["strays"])
     assert cuts[DAMAGED]["strays"] == []
-    # A lost tail, of which nothing is left to cut, takes topics too.
+    # Topics are also lost if the end of the log is missing, although there is nothing to cut.
     path.write_bytes(before[:CUT_AT])
     run("repair", metadata)
     assert "    untouched-0 would be set aside\n" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""``pykafka-core serve`` as a process: its line, its signals, its exit codes."""
+"""``pykafka-core serve`` as a process: its ready line, its signals, its exit codes."""
 
 import os
 import shutil
@@ -80,7 +80,7 @@ def test_serves_until_a_signal_and_ends_cleanly(tmp_path: Path, number: signal.S
 
 
 def test_a_stop_on_a_slow_disk_ends_at_its_limit_and_loses_no_record(tmp_path: Path) -> None:
-    """Each sync takes longer than the test may."""
+    """Each sync takes longer than the timeout of the test."""
     disk = Disk(tmp_path / "disk")
     data = tmp_path / "data"
     arguments = ["--data", str(data), "--durability", "os", "--stop-timeout", "1"]
@@ -112,7 +112,7 @@ def test_a_stop_with_a_broken_standard_error_ends_at_its_limit() -> None:
 
 
 def test_start_on_a_slow_disk_ends_at_the_limit_of_a_stop(tmp_path: Path) -> None:
-    """A start that recovers a directory did not end at all, nor at a second signal."""
+    """A start that recovered a directory did not end, even after a second signal."""
     disk, data = Disk(tmp_path / "disk"), tmp_path / "data"
     arguments = ["--data", str(data), "--durability", "os", "--stop-timeout", "1"]
     with serving(*arguments) as (process, line):
@@ -134,7 +134,7 @@ def test_start_on_a_slow_disk_ends_at_the_limit_of_a_stop(tmp_path: Path) -> Non
 
 
 def test_ctrl_c_ends_a_start_at_any_point() -> None:
-    """Raised in a callback of importlib's it was printed as ignored, and the broker served on."""
+    """In a callback of importlib the exception was printed as ignored, and the broker continued."""
     program = """
 import signal, sys, weakref
 from pykafka_core import cli
@@ -162,7 +162,9 @@ cli.main(["serve"])
 
 
 def test_signal_delivered_to_another_thread_ends_the_server(tmp_path: Path) -> None:
-    """The system may give it to any thread; only the main one runs Python's handlers, and that one sleeps."""
+    """The system may deliver it to any thread; only the main thread runs Python's handlers, and
+    that thread sleeps.
+    """
     with serving("--data", str(tmp_path / "data")) as (process, _):
         signal_another_thread(process.pid, signal.SIGTERM)
         _, errors = process.communicate(timeout=PATIENCE_S)
@@ -172,7 +174,7 @@ def test_signal_delivered_to_another_thread_ends_the_server(tmp_path: Path) -> N
 def signal_another_thread(process: int, number: signal.Signals) -> None:
     threads = {int(path.name) for path in Path(f"/proc/{process}/task").iterdir()}
     for thread in sorted(threads - {process}):
-        with suppress(ProcessLookupError):  # a thread of a pool may have ended
+        with suppress(ProcessLookupError):  # the thread of a pool may have ended
             return os.kill(thread, number)
     raise AssertionError("there is no other thread")
 
@@ -258,7 +260,7 @@ def test_settings_shipped_with_kafka_start_a_broker(tmp_path: Path) -> None:
 
 
 def test_damage_is_reported_at_the_start_with_the_command_that_repairs_it(tmp_path: Path) -> None:
-    """No client asks for the partition; lines that are not of it are other damage of the same directory."""
+    """No client requests the partition; other lines report other damage in the same directory."""
     data = tmp_path / "data"
     shutil.copytree(DAMAGED, data, copy_function=shutil.copyfile)
     before = {path: path.read_bytes() for path in (data / "bad-crc-early-0").iterdir()}
@@ -286,7 +288,7 @@ def test_advertised_listeners_can_be_set_with_listen() -> None:
 
 
 def test_command_line_overrides_settings_altered_by_a_client(tmp_path: Path) -> None:
-    """One connection at once, and somebody holds it: nobody else could ever undo that."""
+    """With a limit of one connection, held by another client, no client could undo the change."""
     serve = "--data", str(tmp_path / "data")
     with serving(*serve) as (_, line), Connection(line.split()[1]) as connection:
         assert connection.alter(RESOURCE_BROKER, "", "max.connections", "1") == 0
@@ -374,13 +376,13 @@ def test_well_formed_arguments_need_no_typer() -> None:
     assert ServeOptions.from_arguments(["--stop-timeout", "0"]) is None
 
 
-# What `serve` takes of the standard library: each of them has to pay for itself at every start.
+# The standard library modules that `serve` imports: each costs time at every start.
 STANDARD = (
     "atexit, base64, collections.abc, contextlib, enum, errno, functools, gc, heapq, importlib, itertools, json,"
     "logging, math, os, pathlib, re, resource, runpy, select, signal, struct, threading, time, types, typing,"
     "warnings, weakref"
 )
-# Parts of this package that a broker may need later, or never.
+# Modules of this package that a broker only needs later, or never.
 LATER = (
     "pykafka_core.cli.app",
     "pykafka_core.handlers.configs",
@@ -394,7 +396,7 @@ LATER = (
 
 
 def imported(line: str) -> str:
-    """The module that a line of ``-X importtime`` is about; none for the heading and for lines of others."""
+    """Return the module in a line of ``-X importtime``; empty for the heading and other lines."""
     is_about_one = line.startswith("import time:") and not line.endswith("imported package")
     return line.rpartition("|")[2].strip() if is_about_one else ""
 

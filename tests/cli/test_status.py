@@ -1,4 +1,4 @@
-"""``status``: what it says of a healthy cluster, and what it calls a problem."""
+"""``status``: its output for a healthy cluster, and the problems that it reports."""
 
 import json
 import re
@@ -63,14 +63,16 @@ def test_groups_are_counted_by_state(capsys: Capture, tmp_path: Any) -> None:
 
 
 def test_metadata_is_requested_once() -> None:
-    """Two clients asked, and a topic that was made in between was in one answer only."""
+    """Two clients requested it, and a topic created in between was only in one response."""
     with Broker() as broker:
         assert run("status", "-b", broker.bootstrap_servers) == 0
         assert broker.statistics()["requests_metadata"] == 1
 
 
 def test_controller_is_the_leader_of_the_quorum_and_its_absence_is_a_problem() -> None:
-    """Metadata of a broker name a broker as the controller, also when no controller is alive."""
+    """A broker's Metadata response names a broker as the controller, even without a live
+    controller.
+    """
     assert assess(cluster(), LED, HEALTHY, {}, None).controller_id == 7
     found = assess(cluster(), NO_ANSWER, HEALTHY, {}, None)
     assert found.controller_id is None

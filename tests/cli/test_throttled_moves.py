@@ -1,4 +1,4 @@
-"""``topics reassign --throttle``: what is copied waits, and the throttle ends as Kafka's tool has it."""
+"""``topics reassign --throttle``: the throttle of copies, and its end as in Kafka's tool."""
 
 import json
 import signal
@@ -45,7 +45,7 @@ def cluster(data: Path) -> Iterator[Cluster]:
 
 
 class Moved:
-    """A topic that moves from nodes 0 and 1 to 0 and 2, by the command line."""
+    """A topic that the command line moves from nodes 0 and 1 to nodes 0 and 2."""
 
     def __init__(self, cluster: Cluster, capsys: Capture, name: str) -> None:
         self.cluster, self.capsys, self.name = cluster, capsys, name
@@ -57,13 +57,14 @@ class Moved:
         return self.reassign(self.name, "--to", "0,2", *arguments)
 
     def adding(self) -> list[list[int]]:
-        """Of what is in progress."""
+        """Return the added replicas of the reassignments in progress."""
         self.capsys.readouterr()
         assert self.reassign(self.name, "--list", "--json") == 0
         return [one["adding"] for one in json.loads(self.capsys.readouterr().out)]
 
     def wait_throttles(self, expected: dict[str, str]) -> None:
-        """A node learns what another one was told."""
+        """Wait for these settings: the node that is read may get them after the one that set them.
+        """
         eventually(lambda: throttles(self.cluster, self.name) == expected)
 
 
@@ -77,12 +78,12 @@ def moved(cluster: Cluster, capsys: Capture, request: pytest.FixtureRequest) -> 
 
 
 def at_all(rate: str) -> dict[str, str]:
-    """Rates of each broker."""
+    """Return the rate settings of all brokers."""
     return {f"{name}@{node}": rate for name in RATES for node in range(3)}
 
 
 def of_move(rate: str) -> dict[str, str]:
-    """Settings of a throttled `Moved`."""
+    """Return the settings during a throttled move of `Moved`."""
     return {LEADERS: "0:0,0:1", FOLLOWERS: "0:2", **at_all(rate)}
 
 
@@ -111,7 +112,7 @@ def test_a_throttle_ends_with_the_wait_for_its_move(moved: Moved) -> None:
 def test_throttle_ends_after_a_wait_during_which_brokers_closed_connections(
     capsys: Capture,
 ) -> None:
-    """The rates stayed on every broker, and nothing said how they go."""
+    """The rates remained on every broker, without advice on how to remove them."""
 
     def go_on(moved: Moved) -> None:
         eventually(lambda: throttles(moved.cluster, moved.name) == of_move("0"))
@@ -131,7 +132,9 @@ def test_throttle_ends_after_a_wait_during_which_brokers_closed_connections(
 
 
 def test_repeated_move_continues_at_the_new_rate(moved: Moved) -> None:
-    """What is being copied to already is among the replicas then, and still a follower that is throttled."""
+    """The replica that is being copied is already in the list of replicas, but is still throttled
+    as a follower.
+    """
     assert moved.move("--throttle", "0", "--no-wait") == 0
     assert moved.adding() == [[2]]
     assert moved.move("--throttle", "1", "--no-wait") == 0
@@ -192,7 +195,7 @@ def test_ctrl_c_reports_that_the_throttle_stays_and_how_to_remove_it(moved: Move
 def test_other_partitions_of_a_topic_in_motion_stay_throttled(
     cluster: Cluster, capsys: Capture, tmp_path: Path
 ) -> None:
-    """A topic has one list for all of its partitions."""
+    """A topic has one list for all its partitions."""
     wide = Moved(cluster, capsys, "wide")
     create_filled(wide.cluster, wide.name, [0, 1], [0, 1])
     file = tmp_path / "plan.json"

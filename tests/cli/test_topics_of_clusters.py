@@ -1,4 +1,4 @@
-"""``topics elect`` and ``topics reassign``: who leads, and where replicas are."""
+"""``topics elect`` and ``topics reassign``: leaders, and the placement of replicas."""
 
 import json
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def test_plan_in_the_format_of_kafka_adds_replicas(
     file = tmp_path / "plan.json"
     wanted = {"topic": "growing", "partition": 0, "replicas": [0, 2, 1]}
     text = json.dumps({"version": 1, "partitions": [wanted]})
-    file.write_text(text, encoding="utf-8-sig")  # as editors write it that mark the byte order
+    file.write_text(text, encoding="utf-8-sig")  # some editors write a byte order mark
     assert run("topics", "reassign", "--plan", str(file), "-b", cluster.bootstrap_servers) == 0
     assert cluster.wait_isr("growing") == (0, 1, 2)
     more = "topics", "reassign", "growing", "--replication-factor", "2"

@@ -1,4 +1,4 @@
-"""The commands about transactions, against a broker in this process."""
+"""The commands about transactions, with a broker in this process."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def bootstrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def unverified(bootstrap: str) -> str:
-    """A broker that appends records of transactions without asking their coordinator."""
+    """A broker that appends records of transactions without a query to their coordinator."""
     name = "transaction.partition.verification.enable"
     with Connection(bootstrap) as connection:
         answer = connection.ask(ALTER, 1, alteration(RESOURCE_BROKER, "", name, "false"))
@@ -63,7 +63,7 @@ def report(capsys: Capture, *arguments: str) -> dict[str, Any]:
 
 
 def begin(bootstrap: str, name: str, partition: int = 0) -> Producer:
-    """A producer with a record in an open transaction."""
+    """Return a producer with a record in an open transaction."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
@@ -110,7 +110,7 @@ def hang(bootstrap: str, producer_id: int) -> None:
 
 
 def open_starts(bootstrap: str, partition: int) -> list[int]:
-    """First offsets of the transactions that are open in a partition."""
+    """Return the first offsets of the open transactions in a partition."""
     asked = DescribeProducersRequest.TopicRequest(name=TOPIC, partition_indexes=[partition])
     with Connection(bootstrap) as connection:
         answer = connection.ask(DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=[asked]))
@@ -130,7 +130,7 @@ def test_hanging_transaction_is_aborted_in_its_partition(unverified: str, capsys
 
 
 def test_commit_of_an_aborted_transaction_fails(bootstrap: str, capsys: Capture) -> None:
-    """A marker of the command aborted a part of it, and the producer's commit succeeded."""
+    """A marker of the command aborted a part of it, but the producer's commit succeeded."""
     producer = begin(bootstrap, "healthy")
     producer.produce(TOPIC, b"2", partition=1)
     assert producer.flush(PATIENCE_S) == 0
@@ -167,7 +167,7 @@ def test_nothing_is_aborted_without_consent(
 def test_transaction_that_changes_before_the_answer_is_not_aborted(
     bootstrap: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command ended what the id had open when the answer came, not what it had shown."""
+    """The command ended the transaction that was open when the user answered, not the one shown."""
     producer = begin(bootstrap, "healthy")
 
     def answer() -> str:
@@ -220,7 +220,7 @@ def unloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_transaction_of_an_unreachable_coordinator_is_not_aborted_as_hanging(
     unloaded: str, capsys: Capture, option: str
 ) -> None:
-    """A marker aborted the part of a transaction that its producer committed afterwards."""
+    """A marker aborted a part of a transaction, which its producer committed afterwards."""
     assert run("abort", f"{TOPIC}:0", option) == 1
     captured = capsys.readouterr()
     index = coordinator_partition("healthy", 2)

@@ -1,4 +1,4 @@
-"""Commands at a broker of Kafka 3.9, which has older versions of some requests."""
+"""Commands with a broker of Kafka 3.9, which has older versions of some requests."""
 
 import json
 from collections.abc import Iterator
@@ -31,14 +31,14 @@ def test_features_are_described(kafka: str, capsys: Capture) -> None:
 
 
 def test_change_of_a_feature_is_checked(kafka: str, capsys: Capture) -> None:
-    """It asked by UpdateFeatures v2, at which the broker closed the connection."""
+    """The command sent UpdateFeatures v2, and the broker closed the connection."""
     asked = "--dry-run", "--bootstrap-server", kafka
     assert run("features", "downgrade", "metadata.version=20", *asked) == 0
     assert capsys.readouterr().out == "would change metadata.version: 21 -> 20\n"
 
 
 def test_rejected_change_of_one_feature_is_reported(kafka: str, capsys: Capture) -> None:
-    """Version 1 has an error for each feature, and none for the request."""
+    """Version 1 has an error for each feature, but no error for the whole request."""
     levels = "kraft.version=1", "metadata.version=99"
     assert run("features", "upgrade", *levels, "--dry-run", "--bootstrap-server", kafka) == 1
     out, err = capsys.readouterr()
@@ -47,7 +47,7 @@ def test_rejected_change_of_one_feature_is_reported(kafka: str, capsys: Capture)
 
 
 def test_rejected_voter_is_reported(kafka: str, capsys: Capture) -> None:
-    """It asked by AddRaftVoter v1, at which the broker closed the connection."""
+    """The command sent AddRaftVoter v1, and the broker closed the connection."""
     voter = "1@127.0.0.1:9093:AAAAAAAAAAAAAAAAAAAAAQ"
     assert run("quorum", "add", voter, "--bootstrap-server", kafka) == 1
     assert "cannot add voter 1" in (err := capsys.readouterr().err), err

@@ -1,4 +1,4 @@
-"""``consume`` without a group changes nothing, also at a broker of Apache Kafka."""
+"""``consume`` without a group changes nothing, even on a broker of Apache Kafka."""
 
 import os
 from collections.abc import Iterator
