@@ -1,7 +1,7 @@
-"""What Python takes, Rust can use: every setting in every layer.
+"""Values that Python accepts can be used by Rust: for every setting, in every layer.
 
-A value that passed Python's checks and not those of Rust's ``LogConfig`` was committed, ended the
-control thread, and the directory could never be opened again.
+A value that passed Python's checks but not those of Rust's ``LogConfig`` was committed and ended
+the control thread, and the directory could never be opened again.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ BOUNDS = {ConfigType.SHORT: 15, ConfigType.INT: 31, ConfigType.LONG: 63}
 
 
 def texts(setting: Setting) -> st.SearchStrategy[str]:
-    """Values good and bad: those near a bound of its type, and those that are in its validator."""
+    """Return valid and invalid values: near the limits of its type, and from its validator."""
     bits = BOUNDS.get(setting.type, 31)
     numbers = st.integers(-(2**bits) - 1, 2**bits).map(str)
     words = [word.strip("[](),") for word in str(setting.validator or "").split()]

@@ -1,4 +1,6 @@
-"""Effective values: the first layer that sets a name wins, and all of them can be shown."""
+"""Effective values: the first layer that sets a name wins, and the values of all layers can be
+shown.
+"""
 
 from pathlib import Path
 
@@ -28,7 +30,7 @@ def test_setting_of_this_broker_beats_cluster_beats_given_beats_default() -> Non
     layers = BrokerConfigs({"log.retention.hours": "1"}).with_dynamic(
         broker={"log.retention.ms": "99"}, cluster_default={"log.retention.ms": "7654321"}
     )
-    # As Apache Kafka 4.2.1 answers.
+    # As in the response of Apache Kafka 4.2.1.
     assert shown(layers, "log.retention.ms") == [
         ("log.retention.ms", "99", 2),
         ("log.retention.ms", "7654321", 3),
@@ -109,7 +111,7 @@ def test_unknown_or_invalid_stored_overrides_do_not_reach_the_core() -> None:
     assert canonical_overrides(stored) == {"retention.ms": "7"}
 
 
-# Each text is what Apache Kafka 4.2.1 answers.
+# The error texts of Apache Kafka 4.2.1.
 REFUSED = [
     ("retention.ms", "soon", "Not a number of type LONG"),
     ("retention.ms", "", "Not a number of type LONG"),
@@ -226,7 +228,7 @@ def test_cordoned_directory_must_belong_to_the_broker() -> None:
 
 
 def unusable(setting: Setting) -> str | None:
-    """A text that the setting does not take; None for one that takes any."""
+    """Return a value that the setting rejects; None if it accepts all values."""
     for text in ("sometimes", "-5", "none"):
         try:
             setting.parse(text)
@@ -237,7 +239,9 @@ def unusable(setting: Setting) -> str | None:
 
 @pytest.mark.parametrize("name", topic_settings())
 def test_unusable_stored_override_is_ignored(name: str) -> None:
-    """It ended the alteration of any other setting of its topic, and DeleteRecords took it for a policy."""
+    """It made changes of all other settings of its topic fail, and DeleteRecords treated it as a
+    policy.
+    """
     text = unusable(topic_settings()[name])
     if text is not None:
         stored = {name: text}

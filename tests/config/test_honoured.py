@@ -1,4 +1,4 @@
-"""Honoured is what Rust or Python reads, and nothing else: the list is closed on both sides."""
+"""A setting is marked as honoured if and only if Rust or Python reads it."""
 
 import re
 import subprocess
@@ -15,14 +15,16 @@ def honoured(scope: Scope) -> set[str]:
 
 
 def read_by_rust(file: str) -> set[str]:
-    """The names that a `match` of a file's own code has an arm for."""
+    """Return the names that have an arm in a `match` of a file's code, without its tests."""
     code = (ROOT / file).read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
     arms = re.findall(r'^ +((?:"[a-z0-9.]+"(?: \| )?)+) =>', code, re.MULTILINE)
     return {name for arm in arms for name in re.findall(r'"([a-z0-9.]+)"', arm)}
 
 
 def python_code() -> str:
-    """All of the package but the rules: to check a value is not to read it."""
+    """Return the code of the package without the rules: a check of a value does not count as a
+    read.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "pykafka_core/**/*.py"],
         cwd=ROOT, check=True, capture_output=True, text=True,
@@ -46,7 +48,7 @@ def test_honoured_broker_settings_are_read_or_give_topics_their_defaults() -> No
 
 
 def test_broker_settings_read_by_rust_can_be_set_and_are_honoured() -> None:
-    """`internal.frame.max.ms` was read, and no start took it."""
+    """`internal.frame.max.ms` was read, but could not be set at the start."""
     assert read_by_rust("rust/broker/src/seam/settings.rs") - honoured(Scope.BROKER) == set()
 
 

@@ -1,6 +1,7 @@
-"""Every setting × edge values is taken or refused as Apache Kafka 4.2.1 does, but for what is declared.
+"""Limit values of every setting are accepted or rejected as by Apache Kafka 4.2.1, except for
+declared differences.
 
-The golden verdicts are Kafka's own (``tools/verdicts``).
+The golden verdicts come from Kafka (``tools/verdicts``).
 """
 
 import json
@@ -22,7 +23,7 @@ from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 from tools.verdicts.__main__ import NODE_ID, TOPIC
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka-4.2.1-verdicts.json"
-# As StaticVerdicts.java starts its node.
+# The settings with which StaticVerdicts.java starts its node.
 STATIC = {
     "process.roles": "broker,controller",
     "node.id": NODE_ID,
@@ -37,7 +38,7 @@ THREADS = (
 
 
 class Case(NamedTuple):
-    """One value of one setting; answers are error codes, or -1 where there is no code."""
+    """One value of one setting; verdicts are error codes, or -1 for an error without a code."""
 
     layer: str
     setting: Setting
@@ -47,11 +48,11 @@ class Case(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A declared difference, and why."""
+    """A declared difference, and its reason."""
 
     reason: str
     covers: Callable[[Case], bool]
-    """Of cases in which the verdicts differ."""
+    """Returns whether the difference covers a case."""
 
 
 DECLARED = (

@@ -1,4 +1,4 @@
-"""docs/SETTINGS.md says what the table says."""
+"""docs/SETTINGS.md has the content of the table."""
 
 import importlib.util
 from pathlib import Path

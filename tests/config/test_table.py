@@ -1,4 +1,4 @@
-"""The table of settings equals that of Apache Kafka 4.2.1, with settings of later releases."""
+"""The table of settings is that of Apache Kafka 4.2.1, plus settings of later releases."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ GOLDEN = json.loads(
 )
 
 
-# Kafka checks their form where it uses them, and names no validator.
+# Kafka checks their format when it uses them, and has no validator for them.
 CHECKED_IN_USE = frozenset({"max.connections.per.ip.overrides"})
 
 
@@ -35,13 +35,15 @@ def facts(setting: Setting) -> dict[str, object]:
 
 
 OWN = {"internal.frame.max.ms", "internal.gone.broker.fencing.enable", "internal.parked.max.bytes"}
-"""Kafka has no such settings; like its own internal ones they are listed only when they are set."""
+"""Kafka does not have these settings; like its internal ones, they are listed only if they are
+set."""
 ALTERED_ONLY = {
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 }
-"""Not in `KafkaConfig`: Kafka's brokers find them among what is altered (`QuotaConfig`); listed once set."""
+"""Not in `KafkaConfig`: Kafka's brokers only read them as altered settings (`QuotaConfig`); listed
+once set."""
 LATER = {
     (Scope.TOPIC, "max.decompressed.message.bytes"): (
         *("INT", "2147483639", "[1,...,2147483639]", "MEDIUM", False, ""),
@@ -94,7 +96,7 @@ def test_settings_unknown_to_kafka_are_internal() -> None:
 
 
 def test_synonyms_of_topic_settings_are_those_of_kafka() -> None:
-    # The golden list holds what each synonym makes of 7.
+    # The golden list has the result of the value 7 for each synonym.
     ours = {
         setting.name: [[s.name, str(7 * s.factor)] for s in setting.synonyms]
         for setting in settings(Scope.TOPIC).values()
@@ -163,8 +165,8 @@ def test_group_settings_without_effect_are_few() -> None:
     meaningless = {s.name for s in named if s.support is Support.NO_MEANING}
     assert meaningless == {
         "group.consumer.assignor.offload.enable",  # partitions are assigned at the heartbeat
-        "group.consumer.regex.refresh.interval.ms",  # patterns are matched when topics come
-        "group.coordinator.append.linger.ms",  # a batch is what came while the last one was written
+        "group.consumer.regex.refresh.interval.ms",  # patterns are matched when topics are created
+        "group.coordinator.append.linger.ms",  # a batch grows while the last one is written
         "group.coordinator.threads",
         "offsets.commit.timeout.ms",
         "offsets.load.buffer.size",

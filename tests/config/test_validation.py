@@ -1,4 +1,4 @@
-"""Settings given at start: all problems at once, three classes, files."""
+"""Settings at the start: all problems are reported at once; the three config classes; files."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_settings_without_effect_give_one_warning_that_names_them() -> None:
 
 
 def test_setting_that_rejects_all_clients_is_named_at_the_start() -> None:
-    """Kafka starts with it as well, and refuses it over the wire."""
+    """Kafka also starts with it, and rejects it in requests of clients."""
     for name in ("max.connections", "max.connection.creation.rate", "message.max.bytes"):
         (warning,) = BrokerConfigs({name: "0"}).warnings
         assert warning.startswith(f"{name}=0: no ")

@@ -1,8 +1,8 @@
 """No bound of a log moves beyond its end, and no deleted record is restored silently.
 
-`delete_before(99)` emptied a log that ended at 2, and `truncate_to(50)` of it reported nothing. An
-empty `log-start-offset-checkpoint`, or one that was cut in its last number, restored
-deleted records, and no warning was logged.
+`delete_before(99)` emptied a log that ended at 2, and `truncate_to(50)` raised no error there. An
+empty `log-start-offset-checkpoint`, or one that was cut in its last number, restored deleted
+records without a warning.
 """
 
 from pathlib import Path

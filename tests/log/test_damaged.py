@@ -1,4 +1,4 @@
-"""Damaged logs: no reader returns a part of the records as if it were all of them."""
+"""Damaged logs: no reader returns a part of the records as if they were all records."""
 
 import shutil
 from collections.abc import Callable
@@ -18,7 +18,7 @@ COUNT = 1000
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of 1,000 records in batches of ten."""
+    """A log with 1,000 records in batches of ten."""
     path = tmp_path_factory.mktemp("whole") / "events-0"
     with Log.open(path, config=LogConfig(segment_bytes=4096), clock=NOW_MS) as log:
         for first in range(0, COUNT, 10):
@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copied(whole: Path, folder: Path) -> Path:
-    """A copy of the segments and indexes alone."""
+    """Copy only the segments and indexes."""
     path = folder / "events-0"
     path.mkdir()
     for file in whole.iterdir():
@@ -112,7 +112,7 @@ def test_a_log_without_its_beginning_is_not_read_from_the_rest(whole: Path, tmp_
 def test_a_compacted_partition_that_was_copied_alone_is_whole(
     whole: Path, tmp_path: Path, durability: str, read_only: bool
 ) -> None:
-    """Compaction leaves gaps between segments. Its indexes have no entry in them."""
+    """Compaction leaves gaps between segments; the indexes have no entries for them."""
     path = copied(whole, tmp_path)
     segments = sorted(path.glob("*.log"))
     for file in path.glob(f"{segments[2].stem}.*"):

@@ -14,7 +14,7 @@ def test_deleted_records_do_not_come_back_after_a_kill(tmp_path: Path) -> None:
         for number in range(100):
             log.append([(None, b"%090d" % number)])
         log.delete_before(57)
-        os._exit(0)  # as kill -9: nothing is closed
+        os._exit(0)  # like kill -9: nothing is closed
     assert os.waitpid(child, 0)[1] == 0
     with Log.open(path) as log:
         assert (log.log_start_offset, log.log_end_offset) == (57, 100)

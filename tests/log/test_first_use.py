@@ -1,4 +1,6 @@
-"""The log as a newcomer uses it: wrong arguments say what to pass, and columns go into any Arrow library."""
+"""The first use of the log: errors of arguments have advice, and any Arrow library accepts the
+columns.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -76,7 +78,7 @@ def test_columns_are_one_table_to_arrow_and_pandas(tmp_path: Path, views: bool) 
     assert repr(columns) == f"<ArrowBatches 3 rows in {len(columns)} batches>"
     assert columns.num_rows == sum(map(len, columns)) == 3
     assert len(columns[0]) + len(columns[-1]) >= 2
-    for _ in range(2):  # it may be taken more than once
+    for _ in range(2):  # it can be read more than once
         table = pa.table(columns)
         assert table.column_names == NAMES
         assert table["key"].to_pylist() == [b"k0", b"k1", b"k2"]
@@ -90,7 +92,7 @@ def test_columns_are_one_table_to_arrow_and_pandas(tmp_path: Path, views: bool) 
 def test_any_library_reads_the_columns_by_the_stream_interface_alone(
     tmp_path: Path, views: bool
 ) -> None:
-    """What polars asks for: the capsule, without a schema of its own, and batches behind it."""
+    """Polars reads like this: it gets the capsule without requesting a schema, then batches."""
     with Log.open(tmp_path / "log-0") as log:
         log.append([(b"key", b"value"), (None, b"other")])
 

@@ -1,4 +1,4 @@
-"""Partitions that Apache Kafka 4.2.1 wrote, by `Log.open`: the records that Kafka read, the producers that it knew."""
+"""Partitions of Apache Kafka 4.2.1 in `Log.open`: the same records and producers as in Kafka."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from pykafka_core.protocol.messages import ProducerSnapshot
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
 DAMAGED = "bad-crc-early-0"
-"""Valid batches stand behind a bad one: only `repair` cuts those."""
+"""A partition with valid batches after a bad one: only `repair` cuts those."""
 EXPIRATION_MS = 86_400_000
 
 Facts = dict[str, Any]
@@ -23,7 +23,9 @@ Producers = dict[int, list[tuple[int, ...]]]
 
 
 def copied(golden: str, path: Path) -> dict[Path, Facts]:
-    """The partitions of a copy of a data directory, and what Kafka said of each after it had recovered."""
+    """Copy a data directory; return its partitions, and Kafka's facts about each after its
+    recovery.
+    """
     data = path / "data"
     shutil.copytree(GOLDEN / golden / "data", data, copy_function=shutil.copyfile)
     for directory in (data, *(entry for entry in data.iterdir() if entry.is_dir())):
@@ -60,7 +62,7 @@ def test_recovery_knows_the_producers_that_kafkas_knew(tmp_path: Path) -> None:
     repair(tmp_path / "data", yes=True, keep=False, as_json=False)
     for partition, expected in partitions.items():
         with Log.open(partition, clock=expected["asked_at_ms"]):
-            pass  # its clean end writes the last snapshot
+            pass  # the clean close writes the last snapshot
         oldest_ms = expected["asked_at_ms"] - EXPIRATION_MS
         found, wanted = (
             alive(all_, oldest_ms) for all_ in (snapshots(partition), producers(expected))
@@ -69,7 +71,7 @@ def test_recovery_knows_the_producers_that_kafkas_knew(tmp_path: Path) -> None:
 
 
 def alive(snapshots: Producers, oldest_ms: int) -> Producers:
-    """Without the producers that expired: Kafka forgets them some minutes later than we do."""
+    """Return the snapshots without expired producers, which Kafka drops some minutes later."""
     return {
         offset: [entry for entry in entries if entry[5] > oldest_ms]
         for offset, entries in snapshots.items()
@@ -106,7 +108,7 @@ def decoded(text: str | None) -> bytes | None:
 
 
 def snapshots(partition: Path) -> Producers:
-    """What each producer snapshot says, by its offset."""
+    """Return the content of each producer snapshot, by its offset."""
     return {int(file.stem): entries(file.read_bytes()) for file in partition.glob("*.snapshot")}
 
 

@@ -1,4 +1,4 @@
-"""A log of durability ``fsync`` whose process was killed, and that then loses files."""
+"""A log with durability ``fsync`` whose process was killed, and which then loses files."""
 
 import shutil
 from pathlib import Path
@@ -16,7 +16,7 @@ def open_log(path: Path) -> Log:
 
 
 def killed(path: Path, appends: int) -> int:
-    """Make a log as SIGKILL leaves it, by a copy of its live files; return its end."""
+    """Create a log in the state after SIGKILL, by a copy of its open files; return its end."""
     with open_log(path.parent / "live") as log:
         for number in range(appends):
             log.append([(b"key", b"%d" % number * 100)])

@@ -1,4 +1,4 @@
-"""The library door."""
+"""The log as a library."""
 
 import os
 import time
@@ -180,7 +180,7 @@ def test_views_outlive_truncation_retention_and_close(tmp_path: Path) -> None:
         log.truncate_to(100)
         assert log.append([(None, b"x" * 3000)]).first_offset == 100
         assert table["value"].to_pylist() == values
-    # Whoever opens it next knows nothing of the maps.
+    # The next one that opens it does not know the mappings.
     with Log.open(path, config=config, clock=NOW_MS) as log:
         log.truncate_to(70)
         log.roll()
@@ -216,7 +216,7 @@ def test_producer_errors_have_their_own_classes(tmp_path: Path) -> None:
 
 
 def many_batches(path: Path) -> bytes:
-    """Three batches of two records each, as `Log.read` gives them."""
+    """Return three batches of two records each, as from `Log.read`."""
     with open_log(path, durability="memory") as log:
         for number in range(3):
             log.append([(b"key", b"%d" % number), (None, b"second")])
@@ -233,7 +233,7 @@ def test_all_batches_of_a_buffer_are_appended(
         assert log.append(holder(batches)) == (1, 6, 7, False)
         assert [record.offset for record in log] == list(range(7))
         assert [record.value for record in log.records(1)][::2] == [b"0", b"1", b"2"]
-        # What begins in the middle of another log is welcome too.
+        # Batches from the middle of another log are accepted, too.
         assert log.append(log.read(5)) == (7, 8, 9, False)
         assert [record.value for record in log.records(7)] == [b"2", b"second"]
     with open_log(tmp_path / "events-0", read_only=True) as log:

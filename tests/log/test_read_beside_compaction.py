@@ -1,4 +1,4 @@
-"""A log that is read while its broker compacts it: each read is complete."""
+"""A log that is read while its broker compacts it: each read returns the complete log."""
 
 import itertools
 import threading
@@ -31,7 +31,7 @@ def names(partition: Path) -> frozenset[str]:
 
 @pytest.fixture
 def partition(tmp_path: Path) -> Iterator[Path]:
-    """A partition with 50 keys that are overwritten and compacted without pause."""
+    """A partition with 50 keys, which are continuously overwritten and compacted."""
     data = tmp_path / "data"
     is_over = threading.Event()
     with Broker(data, listeners="127.0.0.1:0", durability="os", config=BROKER) as broker:

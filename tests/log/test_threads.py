@@ -1,4 +1,4 @@
-"""One log, appended to from several threads."""
+"""Appends to one log from several threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +13,7 @@ def test_an_append_with_durability_fsync_returns_once_it_is_synced(tmp_path: Pat
     with Log.open(tmp_path / "log", durability="fsync") as log, ThreadPoolExecutor(THREADS) as pool:
 
         def append(number: int) -> int:
-            """How many records of this append the disk may lack when it returns."""
+            """Append; return the number of records that may not be on disk when the call ends."""
             end = log.append([(b"key", b"%d" % number)]).last_offset + 1
             return max(0, end - log.statistics().synced_offset)
 

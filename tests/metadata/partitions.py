@@ -1,4 +1,4 @@
-"""Partitions and brokers to decide about."""
+"""Partitions and brokers for tests of decisions."""
 
 from collections.abc import Collection
 
@@ -20,7 +20,9 @@ def broker(node_id: int, **changes: object) -> Broker:
 
 
 def partition(replicas: Collection[int], **changes: object) -> Partition:
-    """Led by the first replica, all in sync, unless ``changes`` say otherwise."""
+    """Return a partition whose first replica leads and whose replicas are in sync, except for
+    ``changes``.
+    """
     nodes = tuple(replicas)
     made = Partition(
         nodes, nodes, nodes[0], 4, 6, directories=tuple(directory(node) for node in nodes)

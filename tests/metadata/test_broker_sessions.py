@@ -108,7 +108,7 @@ def test_rule_39_a_heartbeat_counts_from_its_arrival_even_if_it_was_queued() -> 
     assert held.stale((ONE,), decided) == ONE
     assert late.stale((ONE,), decided) is None
     assert late.deadline_ns((ONE,)) == arrived + TIMEOUT
-    # One that arrived before another does not turn the clock back.
+    # A heartbeat that arrived before another one does not move the deadline back.
     assert late.touched(1, ONE.epoch, 50, 6).deadline_ns((ONE,)) == arrived + TIMEOUT
 
 

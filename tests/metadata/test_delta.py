@@ -88,7 +88,7 @@ def partitions(*indexes: int) -> list[PartitionRecord]:
 
 
 def test_only_the_partitions_that_changed_are_named() -> None:
-    """One more partition of 9,000 cost the other 8,999 too."""
+    """One changed partition of 9,000 included the other 8,999, too."""
     base = draft_of(
         MetadataImage(), [TopicRecord(name="orders", topic_id=ID), *partitions(0, 1, 2)]
     )
@@ -107,7 +107,7 @@ def test_only_the_partitions_that_changed_are_named() -> None:
 
 @pytest.mark.parametrize("add", [False, True])
 def test_delta_of_one_partition_costs_the_same_in_any_topic(add: bool) -> None:
-    """From record to step, in calls; and no table of partitions is copied."""
+    """The test counts calls from the record to the step, and no table of partitions is copied."""
     projection = Projection(cast("CoreTypes", fake_core), ME, BrokerConfigs())
     calls_of = {}
     for count in (1_000, 100_000):
@@ -136,7 +136,7 @@ def topic_id(number: int) -> bytes:
 
 
 def large(name: str, count: int) -> list[Message]:
-    """The records of a topic whose id is the count of its partitions."""
+    """Return the records of a topic whose id is the number of its partitions."""
     made = partitions(*range(count))
     for record in made:
         record.topic_id = topic_id(count)
@@ -144,7 +144,7 @@ def large(name: str, count: int) -> list[Message]:
 
 
 def costs(pieces: list[Delta]) -> list[int]:
-    """Partitions and topics that each piece makes the core touch."""
+    """Return the number of partitions and topics that the core handles for each piece."""
     made = []
     for piece in pieces:
         cost = sum(piece.deleted.values())
@@ -189,14 +189,16 @@ def test_a_new_topic_that_fits_into_one_piece_is_whole() -> None:
 
 
 def test_an_empty_step_has_one_piece() -> None:
-    """Its offset and its features have to arrive."""
+    """The core must get its offset and its features."""
     draft = draft_of(MetadataImage(), [])
     delta = delta_of(draft.image, draft.changes, ME)
     assert [piece.offset for piece in delta.pieces()] == [delta.offset]
 
 
 def test_deleted_and_reconfigured_topics_count_with_their_partitions() -> None:
-    """Each counted as one, so that 250 large ones were one turn of the control thread."""
+    """Each topic counted as one, so 250 large topics were handled in one turn of the control
+    thread.
+    """
     counts = range(100, 120)
     base = draft_of(
         MetadataImage(), [record for count in counts for record in large(f"t{count}", count)]

@@ -1,4 +1,4 @@
-"""Records change drafts, and only drafts."""
+"""Records only change drafts."""
 
 import pytest
 from hypothesis import given
@@ -112,7 +112,7 @@ def test_eligible_leaders_are_kept_and_cleared() -> None:
         cleared = draft_of(eligible, [ClearElrRecord(topic_name=name)]).image
         after = cleared.topics.by_id[ID].partitions[0]
         assert (after.elr, after.last_known_elr) == ((), ())
-        # As Apache Kafka counts it: a leader asks in this epoch for its next ISR.
+        # As in Apache Kafka: a leader requests its next ISR in this epoch.
         assert after.partition_epoch == partition.partition_epoch + 1
         assert draft_of(cleared, [ClearElrRecord(topic_name=name)]).image.topics == cleared.topics
 

@@ -33,14 +33,14 @@ def test_leader_that_was_killed_starts_a_new_epoch() -> None:
 
 
 def test_an_eligible_leader_is_elected_cleanly() -> None:
-    # What Apache Kafka leaves behind after a clean shutdown.
+    # The state that Apache Kafka leaves after a clean shutdown.
     elected = after(partition(leader=-1, isr=(), elr=(1,), last_known_elr=(1,)))
     assert (elected.leader, elected.isr, elected.elr) == (1, (1,), ())
     assert (elected.last_known_elr, elected.recovering, elected.leader_epoch) == ((), False, 5)
 
 
 def test_the_last_known_leader_is_elected_uncleanly() -> None:
-    # What Apache Kafka leaves behind after a SIGKILL and the start of its controller alone.
+    # The state that Apache Kafka leaves after a SIGKILL and a start of only its controller.
     elected = after(partition(leader=-1, isr=(), elr=(), last_known_elr=(1,)))
     assert (elected.leader, elected.isr, elected.recovering) == (1, (1,), True)
 

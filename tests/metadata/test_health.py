@@ -1,4 +1,4 @@
-"""Replicas' states by the core's levels, and partitions judged as Kafka's metrics judge them."""
+"""The states of replicas by the core's levels, and of partitions as in Kafka's metrics."""
 
 import pytest
 
@@ -112,7 +112,7 @@ def test_a_node_reports_its_own_logs_and_its_directory() -> None:
 
 
 def test_a_node_reports_its_metadata_log() -> None:
-    """No image has its topic."""
+    """Images do not contain the topic of the metadata log."""
     replicas = Replicas()
     replicas.note((METADATA_TOPIC_ID, 0), ["read_only"])
     found = health(partition(1, 2, 3), replicas)

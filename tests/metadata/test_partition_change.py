@@ -24,7 +24,7 @@ def without(old: Partition, *nodes: int) -> Partition:
     return old._replace(isr=tuple(node for node in old.isr if node not in nodes))
 
 
-# contract/replication.md#41: who leads.
+# contract/replication.md#41: the leader.
 
 
 def test_rule_41_the_leader_stays_if_it_may_lead() -> None:
@@ -113,7 +113,7 @@ def test_broker_without_the_directory_may_not_lead(held: bytes, online: bool) ->
     assert may_lead(partition((1,), directories=(held,)), 1, {1: broker(1)}) is online
 
 
-# contract/replication.md#42: who is eligible.
+# contract/replication.md#42: eligible leader replicas.
 
 
 def test_rule_42_replicas_removed_below_the_minimum_isr_are_eligible() -> None:
@@ -254,7 +254,7 @@ def test_cancelling_loses_records_if_only_new_replicas_are_complete() -> None:
     assert not loses_records(eligible, reverted(eligible))
 
 
-# Records are what was decided.
+# The records match the decision.
 
 NODES = range(1, 6)
 subsets = st.sets(st.sampled_from(NODES))
@@ -262,7 +262,7 @@ subsets = st.sets(st.sampled_from(NODES))
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[Partition, Partition, Rules, set[int]]:
-    """A partition, what is wanted of it, rules, and who lost records."""
+    """Return a partition, the requested partition, rules, and the replicas that lost records."""
     replicas = tuple(draw(st.permutations(NODES))[: draw(st.integers(1, 5))])
     isr = tuple(node for node in replicas if node in draw(subsets))
     rest = [node for node in replicas if node not in isr]

@@ -1,4 +1,4 @@
-"""``min.insync.replicas`` for refused records, and for members that leave an ISR."""
+"""``min.insync.replicas`` for the rejection of records, and for members that leave an ISR."""
 
 import pytest
 

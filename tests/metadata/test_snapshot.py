@@ -1,4 +1,4 @@
-"""A snapshot holds all that an image says."""
+"""A snapshot contains the whole content of an image."""
 
 import pytest
 from hypothesis import given
@@ -94,7 +94,7 @@ def loaded(image: MetadataImage) -> MetadataImage:
     records = [record for _, record in decode_batches(content).records]
     replay.apply_snapshot(records, image.offset + 1)
     found = replay.image()
-    # The step that made a feature final is not in a snapshot: it counts from the snapshot's end.
+    # A snapshot does not contain the step that finalized a feature: its end counts instead.
     found.features_epoch = image.features_epoch
     return found
 
@@ -159,7 +159,7 @@ def test_header_and_footer_frame_batches_without_gaps() -> None:
 
 
 def test_records_of_the_quorum_are_kept_byte_for_byte() -> None:
-    """Without them Apache Kafka does not start on the directory again (KIP-853)."""
+    """Without them, Apache Kafka cannot start with the directory again (KIP-853)."""
     quorum = QuorumRecords(kraft_version=b"\0\0\0\x01\0", voters=b"\0\0\x01\0")
     content = encode_snapshot([], 7, 1000, quorum)
     assert decode_snapshot(content) == []
