@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Common settings and fixtures of all tests."""
 
 import signal
 import sys
@@ -59,7 +59,7 @@ LONGEST_FIRST = [
 
 @pytest.fixture
 def gil_kept_while_python_runs() -> Iterator[None]:
-    """No thread may ask for the GIL while another computes: it goes only when that one waits."""
+    """A thread that computes keeps the GIL until it waits: no other thread can request it."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     yield
@@ -104,7 +104,8 @@ def _rank(item: pytest.Item) -> int:
 
 
 def _group(item: pytest.Item) -> str:
-    """Return the group of tests that run in one process: tests that use the Spark session, or a file.
+    """Return the group of tests that run in one process: tests that use the Spark session, or a
+    file.
 
     A file whose tests only partly use Spark is two groups, so that the others can run in another
     process.

@@ -63,8 +63,7 @@ class Moved:
         return [one["adding"] for one in json.loads(self.capsys.readouterr().out)]
 
     def wait_throttles(self, expected: dict[str, str]) -> None:
-        """Wait for these settings: the node that is read may get them after the one that set them.
-        """
+        """Wait until the node that is read has these settings; another node may have set them."""
         eventually(lambda: throttles(self.cluster, self.name) == expected)
 
 

@@ -1,8 +1,10 @@
-"""What clients are tested against: one broker in this process, or a cluster of as many as ``--brokers`` says.
+"""The brokers for tests of clients: one broker in this process, or a cluster of ``--brokers``
+nodes.
 
-A file of tests starts its broker by the fixture `serve`, and so runs on either: what a client sees must not depend on
-it. In a cluster each topic has three replicas, internal ones too, and `acks=all` waits for two of them. A test
-that is about one node by its nature is marked ``one_broker``, with the reason.
+A test file starts its broker with the fixture `serve`, so it runs with either: the behaviour for
+clients must not depend on it. In a cluster each topic has three replicas, even internal ones, and
+`acks=all` waits for two of them. A test that only makes sense with one node is marked
+``one_broker``, with the reason.
 """
 
 import os
@@ -20,11 +22,11 @@ from tests.support.patience import eventually
 
 
 class Brokers(Protocol):
-    """What tests do with a broker or a cluster, beside what its clients do."""
+    """The operations of tests on a broker or a cluster, in addition to those of its clients."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """``HOST:PORT`` of each node, as clients take them."""
+        """``HOST:PORT`` of each node, separated by commas."""
 
     def create_topic(
         self,
@@ -33,23 +35,23 @@ class Brokers(Protocol):
         *,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """As `Broker.create_topic`; every node knows it on return."""
+        """Create a topic like `Broker.create_topic`; on return every node's metadata has it."""
 
     def delete_topic(self, name: str) -> None:
-        """As `Broker.delete_topic`; no node knows it on return."""
+        """Delete a topic like `Broker.delete_topic`; on return no node's metadata has it."""
 
     def topics(self) -> Mapping[str, int]:
-        """As `Broker.topics`."""
+        """Return the result of `Broker.topics`."""
 
     def statistics(self) -> Mapping[str, int]:
-        """As `Broker.statistics`, summed over the nodes."""
+        """Return the result of `Broker.statistics`, summed over the nodes."""
 
     def close(self) -> None:
-        """End before the context does."""
+        """Close before the end of the context."""
 
 
 class Serve(Protocol):
-    """Serves while the context lasts; the arguments are those of `Broker` and `Cluster`."""
+    """Serves until the end of the context; the arguments are those of `Broker` and `Cluster`."""
 
     def __call__(
         self,
@@ -62,7 +64,7 @@ class Serve(Protocol):
 
 
 class Several:
-    """A cluster with what a `Broker` can do."""
+    """A cluster with the interface `Brokers`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -108,6 +110,6 @@ def serving_by_several(
 
 @pytest.fixture(scope="session")
 def serve(request: pytest.FixtureRequest) -> Serve:
-    """Starts what ``--brokers`` says."""
+    """Return a function that starts one broker, or a cluster of ``--brokers`` nodes."""
     count: int = request.config.getoption("--brokers")
     return Broker if count == 1 else partial(serving_by_several, count)

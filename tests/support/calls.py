@@ -1,4 +1,6 @@
-"""How many calls a piece of work makes: a measure that no busy machine changes."""
+"""Counts the function calls of a piece of work: a measure that does not depend on the machine's
+load.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ class Calls:
         self.count = 0
 
     def note(self, _frame: object, what: str, _argument: object) -> None:
-        """What `sys.setprofile` takes."""
+        """Count a call; the argument of `sys.setprofile`."""
         self.count += what in ("call", "c_call")
 
 

@@ -6,7 +6,7 @@ from pykafka_core.cli import main
 
 
 def run(*arguments: object) -> int:
-    """Exit code of ``pykafka-core ARGUMENTS``."""
+    """Run ``pykafka-core ARGUMENTS``; return its exit code."""
     with pytest.raises(SystemExit) as caught:
         main([str(argument) for argument in arguments])
     assert isinstance(caught.value.code, int)

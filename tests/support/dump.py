@@ -1,4 +1,4 @@
-"""What Kafka's DumpLogSegments says of files on disk."""
+"""Checks of files with Kafka's DumpLogSegments."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from tests.support.java import java
 
 FILES_AT_ONCE = 500
-"""One argument of a command has at most 128 KiB."""
+"""Number of files in one command, whose list must stay below the 128 KiB of one argument."""
 
 
 def assert_files_are_sound(folders: Sequence[Path]) -> None:
-    """Kafka's own reader finds no fault in any file of logs that were closed cleanly."""
+    """Check that Kafka's own reader finds no fault in any file of logs that were closed cleanly."""
     logs = [str(path) for folder in folders for path in sorted(folder.glob("*.log"))]
     indexes = [
         str(path)

@@ -1,4 +1,6 @@
-"""The Python examples of the pages: of Spark, which share the run's session; of PostgreSQL; others need a broker."""
+"""The Python examples of the pages: those of Spark share the session of the test run, others need
+PostgreSQL, or only a broker.
+"""
 
 import re
 import sqlite3
@@ -18,17 +20,17 @@ _PORT = re.compile(r"(127\.0\.0\.1):\d+")
 
 
 def examples(page: Path) -> list[str]:
-    """Those that need neither Spark nor PostgreSQL; each runs alone."""
+    """Return the examples that need neither Spark nor PostgreSQL; each runs alone."""
     return [code for code in _all(page) if not _of_spark(code) and not _of_postgres(code)]
 
 
 def spark_examples(page: Path) -> list[str]:
-    """Those of Spark, in the order of the page: they build on each other."""
+    """Return the examples of Spark, in the order of the page: they depend on each other."""
     return [code for code in _all(page) if _of_spark(code)]
 
 
 def postgres_examples(page: Path) -> list[str]:
-    """Those that are tests with a PostgreSQL server; each runs alone."""
+    """Return the examples that are tests with a PostgreSQL server; each runs alone."""
     return [code for code in _all(page) if _of_postgres(code)]
 
 

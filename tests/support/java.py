@@ -1,4 +1,6 @@
-"""Apache Kafka's Java client and tools as child processes; jars come by `tests/clients/java/pom.xml`."""
+"""Apache Kafka's Java client and tools as child processes; jars come by
+`tests/clients/java/pom.xml`.
+"""
 
 import functools
 import subprocess
@@ -10,7 +12,8 @@ from tests.support.processes.alone import alone
 
 CLIENTS = Path(__file__).resolve().parent.parent / "clients"
 FOLDER, STREAMS = CLIENTS / "java", CLIENTS / "streams"
-"""Each has a pom.xml and programs of ours: the client and its tools; Kafka Streams and Kafka Connect."""
+"""Each folder has a pom.xml and programs of ours: for the client and its tools, and for Kafka
+Streams and Kafka Connect."""
 QUICK_TO_START = ("-Xshare:auto", "-XX:TieredStopAtLevel=1")
 
 
@@ -19,7 +22,7 @@ def _is_older(made: Path, source: Path) -> bool:
 
 
 def classpath(folder: Path = FOLDER) -> str:
-    """The jars of a folder and its compiled programs, for a JVM that the caller starts.
+    """Return the class path of a folder's jars and compiled programs, for a JVM of the caller.
 
     The first call fetches missing jars and compiles missing classes. Programs may use classes of
     the folder above.
@@ -48,7 +51,7 @@ def _classpath(folder: Path) -> str:
 
 
 def java(main_class: str, *arguments: str, stdin: str = "", timeout: float = seconds(400)) -> str:
-    """Run a main class of the jars; return what it printed, raise with its errors if it failed."""
+    """Run a main class of the jars; return its output, or raise an error with its error output."""
     done = subprocess.run(
         [
             "java",

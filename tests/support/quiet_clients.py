@@ -1,8 +1,9 @@
-"""confluent-kafka's clients as the tests use them: librdkafka logs nothing, unless a test sets `log_level` itself.
+"""confluent-kafka's clients as the tests use them: librdkafka logs nothing, unless a test sets
+`log_level` itself.
 
-Errors reach a test as exceptions and in delivery reports. librdkafka's own lines come from threads that outlive a
-test, and go to the process's standard error where pytest attributes them to nobody. So the classes are made quiet
-once, before a test module can import them.
+Tests get errors as exceptions and in delivery reports. librdkafka's own lines come from threads
+that outlive a test, and are written to the process's standard error, where pytest cannot attribute
+them to a test. So the classes are made quiet once, before a test module can import them.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ QUIET = {"log_level": 0}
 
 
 def install() -> None:
-    """Let every later import of confluent-kafka find quiet classes."""
+    """Make the classes of confluent-kafka quiet for every later import."""
     confluent_kafka.Producer = _subclass(confluent_kafka.Producer)
     confluent_kafka.Consumer = _subclass(confluent_kafka.Consumer)
     # It refers to itself by its global name, so a subclass must not take that name.

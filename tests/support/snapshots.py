@@ -1,10 +1,12 @@
-"""Metadata snapshots that are damaged on purpose."""
+"""Deliberately damaged metadata snapshots."""
 
 from pykafka_core._core import crc32c
 
 
 def with_a_malformed_record(snapshot: bytes) -> bytes:
-    """The same behind checksums that are right, but a record of its second batch is longer than that batch."""
+    """Return the snapshot with a record in the second batch that is longer than the batch; the
+    checksums are correct.
+    """
     start = 12 + int.from_bytes(snapshot[8:12], "big")
     batch = bytearray(snapshot[start:])
     size = 12 + int.from_bytes(batch[8:12], "big")

@@ -1,4 +1,4 @@
-"""Empty environments that hold a wheel, and the programs that came with it."""
+"""Environments that contain only a wheel and its dependencies, and the wheel's programs."""
 
 import os
 import subprocess
@@ -17,7 +17,9 @@ INSTALL_S = seconds(600)
 
 
 def make_environment(folder: Path, *requirements: str) -> Path:
-    """Where the commands are of a new environment that holds these and what they need."""
+    """Create an environment with these requirements and their dependencies; return the folder of
+    its commands.
+    """
     charge("wheel")
     venv.create(folder, symlinks=True, with_pip=False)
     pip = sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")
@@ -26,7 +28,7 @@ def make_environment(folder: Path, *requirements: str) -> Path:
 
 
 def run(*command: str, folder: Path, scripts: Path | None = None, address: str = "") -> str:
-    """What it prints; stderr is in the assertion if it fails."""
+    """Run a command; return its stdout. If it fails, its stderr is in the assertion."""
     environment = clean_environment()
     if scripts is not None:
         environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"
@@ -46,7 +48,7 @@ def run(*command: str, folder: Path, scripts: Path | None = None, address: str =
 
 
 def serve(scripts: Path, folder: Path, command: str) -> tuple[subprocess.Popen[str], str]:
-    """Start ``serve`` or ``cluster up``, on ports of its own; the process and its address."""
+    """Start ``serve`` or ``cluster up`` on separate ports; return the process and its address."""
     if " cluster up " in command:
         command += f" --port {free_ports()}"
     program, *arguments = command.replace("127.0.0.1:9092", "127.0.0.1:0").split()
@@ -64,7 +66,7 @@ def serve(scripts: Path, folder: Path, command: str) -> tuple[subprocess.Popen[s
 
 
 def stop(server: subprocess.Popen[str] | None) -> None:
-    """End it, if there is one."""
+    """End the server, if there is one."""
     if server is not None:
         server.terminate()
         server.communicate(timeout=INSTALL_S)
@@ -72,7 +74,7 @@ def stop(server: subprocess.Popen[str] | None) -> None:
 
 @contextmanager
 def serving(scripts: Path, folder: Path) -> Iterator[str]:
-    """The address of a broker with its data in ``folder``, which has ended afterwards."""
+    """Run a broker with its data in ``folder``; yield its address."""
     server, address = serve(
         scripts, folder, "pykafka-core serve --listen 127.0.0.1:9092 --data data"
     )

@@ -1,4 +1,6 @@
-"""One request and its answer over a socket, by our own codec: for what no client library lets a test ask."""
+"""Requests and responses over a socket with our own codec, for requests that no client library
+supports.
+"""
 
 import socket
 import struct
@@ -19,7 +21,7 @@ ALTER = 44
 
 
 def alteration(kind: int, of: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
-    """Has one setting of one resource set."""
+    """Return a request that sets one setting of one resource."""
     change = IncrementalAlterConfigsRequest.AlterableConfig(
         name=name, config_operation=0, value=value
     )
@@ -30,7 +32,9 @@ def alteration(kind: int, of: str, name: str, value: str) -> IncrementalAlterCon
 
 
 def enveloped(api_key: int, version: int, request: Message) -> EnvelopeRequest:
-    """A client's request as its broker sends it on to the controller (KIP-590)."""
+    """Return a client's request in an envelope, as its broker forwards it to the controller
+    (KIP-590).
+    """
     tagged = b"\0" if is_flexible(api_key, version) else b""
     header = struct.pack(">hhih", api_key, version, 7, -1) + tagged
     return EnvelopeRequest(
@@ -60,12 +64,12 @@ class Connection:
         self._socket.close()
 
     def ask(self, api_key: int, version: int, request: Any) -> Any:
-        """Send and wait for the answer."""
+        """Send a request, and wait for the response."""
         self.send(api_key, version, request)
         return self.answer(api_key, version)
 
     def answer(self, api_key: int, version: int) -> Any:
-        """Wait for the answer to the oldest request that was sent and has none yet."""
+        """Wait for the response to the oldest pending request."""
         (size,) = struct.unpack(">i", self._read(4))
         answer = self._read(size)
         assert answer[:5] == struct.pack(">ib", 7, 0)
@@ -74,7 +78,7 @@ class Connection:
         return response
 
     def send(self, api_key: int, version: int, request: Any) -> None:
-        """Send, and wait for nothing."""
+        """Send a request without waiting for the response."""
         head = struct.pack(">hhih4sb", api_key, version, 7, 4, b"test", 0)
         body = head + encode_request(request, version)
         self._note("→", version, request, len(body))
@@ -85,7 +89,7 @@ class Connection:
         note(self._address, what, message if size <= BODY_BYTES_MAX else "…")
 
     def close(self) -> None:
-        """End it, whatever is on its way."""
+        """Close the connection, even with pending requests."""
         self._socket.close()
 
     def alter(self, kind: int, of: str, name: str, value: str) -> int:

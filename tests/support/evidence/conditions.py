@@ -38,9 +38,9 @@ def _name(condition: Callable[..., object]) -> str:
 
 
 def _body_of_lambda(file: str, line: int) -> ast.expr | None:
-    """The body of the only lambda that begins on a line.
+    """Return the body of the only lambda that starts on a line.
 
-    None if there are more, or the source is missing.
+    None if there are several, or if the source is missing.
     """
     tree = ast.parse("".join(linecache.getlines(file)))
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Lambda))

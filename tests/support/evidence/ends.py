@@ -1,7 +1,7 @@
-"""How the child processes ended whose objects are still in use.
+"""The ends of child processes whose objects are still in use.
 
-A broker of a module's fixture can die before a test begins. Its log has not changed since then, so
-`logs` does not show it, and all that the test sees is a refused connection.
+The broker of a module's fixture may die before a test starts. Its log has not changed since then,
+so `logs` does not show it, and the test only gets a refused connection.
 """
 
 import functools
@@ -46,10 +46,10 @@ def _path(file: object) -> Path | None:
 def sections(since: float) -> Iterator[tuple[str, str]]:
     """Yield a title and a text for each child that has ended.
 
-    A child without a log that ended with status 0 is left out.
+    A child that ended with status 0 and has no log is omitted.
 
     Args:
-        since: When the test began (Unix time). The end of an older log is part of the text.
+        since: The start of the test (Unix time). The end of an older log is part of the text.
     """
     for child, path in list(_outputs.items())[-CHILDREN_MAX:]:
         status = status_of(child)
@@ -60,7 +60,7 @@ def sections(since: float) -> Iterator[tuple[str, str]]:
 
 
 def status_of(child: Child) -> int | None:
-    """Return the status of a child as `Popen.returncode` has it, None while it runs.
+    """Return the status of a child as in `Popen.returncode`; None while it runs.
 
     Its owner can still wait for it.
     """

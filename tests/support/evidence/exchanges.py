@@ -1,7 +1,6 @@
 """The last requests and responses of raw connections, simulated brokers and fake cores.
 
-Messages are kept as they are and formatted only in a report, so that noting one costs next to
-nothing.
+Messages are kept unchanged and only formatted in a report, so that recording one is very cheap.
 """
 
 import re
@@ -16,7 +15,7 @@ EXCHANGES_MAX = 30
 CHARACTERS_MAX = 400
 """The longest text of one message; longer messages lose their middle."""
 BODY_BYTES_MAX = 16 * 1024
-"""A longer body is noted by its size alone, because a test may measure this process's memory."""
+"""Only the size of a longer body is recorded, because a test may measure this process's memory."""
 
 
 class Exchange(NamedTuple):
@@ -32,7 +31,7 @@ _last: deque[Exchange] = deque(maxlen=EXCHANGES_MAX)
 
 
 def note(who: str, what: str, body: object) -> None:
-    """Keep a message; the oldest of more than `EXCHANGES_MAX` goes.
+    """Record a message; if there are more than `EXCHANGES_MAX`, the oldest one is dropped.
 
     Args:
         who: Sender or receiver, such as ``127.0.0.1:9092``.
@@ -43,7 +42,7 @@ def note(who: str, what: str, body: object) -> None:
 
 
 def clear() -> None:
-    """Forget all: another test begins."""
+    """Forget all messages at the start of another test."""
     _last.clear()
 
 

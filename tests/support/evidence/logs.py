@@ -25,7 +25,7 @@ class Source(Protocol):
     name: str
 
     def changed_at(self) -> float:
-        """Seconds since the epoch; of the last write, or of its registration."""
+        """Return the time of the last write, or of its registration, in seconds since the epoch."""
 
     def tail(self) -> str:
         """Return its end, of at most `LINES_MAX` lines and `BYTES_MAX` bytes."""
@@ -95,7 +95,7 @@ def new_log(name: str) -> IO[bytes]:
 
 
 def watch(name: str, path: Path) -> None:
-    """Show the end of a file if a test fails that started its writer or during which it grew."""
+    """Show the end of a file if a test fails that started its writer, or during which it grew."""
     if file_at(path) is None:
         _sources.append(LogFile(name, path))
 
@@ -109,7 +109,7 @@ def file_at(path: Path) -> LogFile | None:
 def watch_lines(name: str) -> LineBuffer:
     """Return a buffer for the lines that the caller reads from a process's pipe.
 
-    Shown as a file of `watch` is.
+    It is shown like a file of `watch`.
     """
     buffer = LineBuffer(name)
     _sources.append(buffer)

@@ -2,7 +2,7 @@
 
 * `logs`: the last lines of each child process that the test started, or that wrote during the test.
   (Brokers in this process log to `logging`, which pytest captures itself.)
-* `ends`: how children ended that are still in use, such as a broker that died before the test.
+* `ends`: the ends of children that are still in use, such as a broker that died before the test.
 * `exchanges`: the last requests and responses of raw connections, and the last steps of simulated
   brokers.
 * `stacks`: the stacks of all threads of this process and its children, when the test's timeout
@@ -39,7 +39,7 @@ _stderr_descriptor = -1
 
 
 class TimeoutSettings(Protocol):
-    """Those of pytest-timeout for one test."""
+    """The settings of pytest-timeout for one test."""
 
     timeout: float
 
@@ -56,7 +56,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Begin a test without the evidence of the one before."""
+    """Start a test without the evidence of the previous one."""
     global _begun_at
     _begun_at = time.time()
     exchanges.clear()

@@ -47,7 +47,7 @@ def take(bound_s: float) -> None:
     Never raises: the failure that the stacks explain must be reported in any case.
 
     Args:
-        bound_s: The bound of all dumps together, in seconds.
+        bound_s: The time limit for all dumps together, in seconds.
     """
     if _taken:
         return
@@ -70,7 +70,7 @@ def take_on_timeouts(bound_s: float, *, from_s: float) -> None:
     """From now on, take the stacks whenever a wait of `subprocess` for a child times out.
 
     Args:
-        bound_s: As in `take`.
+        bound_s: See `take`.
         from_s: A shorter timeout is part of a test's scenario and takes nothing; in seconds.
     """
     for name in ("wait", "communicate"):
@@ -98,7 +98,7 @@ def sections() -> list[tuple[str, str]]:
 
 
 def clear() -> None:
-    """Forget all: another test begins."""
+    """Forget all stacks at the start of another test."""
     _taken.clear()
 
 
@@ -114,7 +114,7 @@ def own_stacks() -> str:
 
 
 def _without_pytest(stack: traceback.StackSummary) -> traceback.StackSummary:
-    """The calls below the last one of pytest, and that one."""
+    """Return the last call of pytest and the calls below it."""
     places = (place for place, frame in enumerate(stack) if "/_pytest/" in frame.filename)
     return traceback.StackSummary.from_list(stack[max(places, default=0) :])
 
@@ -173,7 +173,7 @@ def _fields(folder: Path) -> list[str]:
 
 
 def stacks_of(process: Process, bound_s: float) -> str:
-    """Return the stacks of a Python or Java process; of another one, what its threads wait for."""
+    """Return the stacks of a Python or Java process; for others, the waits of the threads."""
     if process.program.startswith("python"):
         dumped = _output([str(PY_SPY), "dump", "--nonblocking", "--pid", str(process.pid)], bound_s)
         return dumped or f"{NO_PY_SPY}\n{kernel_threads(process.pid)}"

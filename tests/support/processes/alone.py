@@ -1,4 +1,4 @@
-"""What several pytest processes may begin at once and one has to do."""
+"""Tasks that several pytest processes may start at once, but only one must do."""
 
 import fcntl
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Others who make the same ``folder`` wait, however this process ends."""
+    """Make other processes with the same ``folder`` wait until the block ends, or this process."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
-"""Dying at named points of a ledger's transaction, for crash suites in plain Python and in Spark.
+"""Crashes at named points of a ledger's transaction, for crash tests in plain Python and in Spark.
 
-``CrashingLedger(ledger, Crash("after the effect", nth=2))`` is a ledger whose third transaction to come that far
-ends there: by SIGKILL, or by an exception where the process has to live on.
+``CrashingLedger(ledger, Crash("after the effect", nth=2))`` is a ledger whose third transaction
+that reaches this point ends there: by SIGKILL, or by an exception if the process must survive.
 """
 
 import linecache
@@ -30,21 +30,24 @@ POINTS = (
 
 
 class Crashed(BaseException):
-    """A crash that the process survives. No Exception: nothing on the way may handle it."""
+    """A crash that the process survives. Not an `Exception`, so that no caller handles it."""
 
 
 class Crash:
-    """Where to die.
+    """The point of a crash.
 
     Args:
         point: One of `POINTS`.
-        nth: How often to pass it first.
-        how: ``kill``: SIGKILL; ``raise``: `Crashed`, which at "inside the commit" comes before it.
-        spin: How many steps to let the commit go on before it is interrupted; about 10 to 100 ns each.
+        nth: How often the point is passed before the crash.
+        how: ``kill``: SIGKILL; ``raise``: `Crashed`, which at "inside the commit" is raised before
+            the commit.
+        spin: Steps of the commit before it is interrupted, about 10 to 100 ns each.
 
-    A kill inside the commit. The database driver gives up the interpreter's lock while it waits for the disk or the
-    server; a thread that then has it sees where the other one stands, and kills when that is in the commit. Threads
-    change so often that the driver meets it at its first wait, and while it has the lock no commit returns.
+    A kill inside the commit works as follows. The database driver releases the interpreter's lock
+    while it waits for the disk or the server. Another thread then has the lock, reads the stack of
+    the first thread, and kills the process if that is in the commit. Threads switch so often that
+    this happens at the driver's first wait, and while the other thread has the lock, no commit
+    returns.
     """
 
     def __init__(self, point: str, nth: int = 0, how: str = "kill", spin: int = 0) -> None:
@@ -53,9 +56,9 @@ class Crash:
         self._hunted = False
 
     def reach(self, point: str) -> None:
-        """Die here if this is the point and its turn."""
+        """Crash if this is the point, and it was passed often enough."""
         if self._hunted and point == "after the commit":
-            _kill()  # The commit was too quick for the thread; a process that is to die does.
+            _kill()  # the commit was too quick for the thread; the process must die anyway
         if point != self._point:
             return
         self._left -= 1
@@ -77,12 +80,12 @@ class Crash:
 
         while True:
             time.sleep(0)
-            # A sum, as no other thread gets a turn in one.
+            # A sum, because no other thread can run during one.
             if is_inside() and sum(range(self._spin)) >= 0 and is_inside():
                 _kill()
 
     def effect(self, effect: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
-        """The effect, and then perhaps death."""
+        """Return an effect that may crash after ``effect``."""
 
         def crashing(connection: Any, records: Any) -> object:
             result = effect(connection, records)
@@ -93,7 +96,9 @@ class Crash:
 
 
 def _is_committing(frame: FrameType) -> bool:
-    """Whether a thread waits in SQLite's COMMIT, or for what PostgreSQL says to that of psycopg's transaction block."""
+    """Return whether a thread waits in SQLite's COMMIT, or for PostgreSQL's response to the COMMIT
+    of psycopg's transaction block.
+    """
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
     return 'execute("COMMIT")' in line or ("waiting.wait(" in line and _is_in_block_exit(frame))
 
@@ -111,7 +116,7 @@ def _kill() -> None:
 
 
 class CrashingLedger:
-    """A ledger that dies at a point of its own transactions."""
+    """A ledger that crashes at a point of its transactions."""
 
     def __init__(self, ledger: Ledger, crash: Crash) -> None:
         self._ledger, self._crash = ledger, crash

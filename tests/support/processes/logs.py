@@ -1,4 +1,4 @@
-"""Servers of other programs, which say in their log when they are ready."""
+"""Servers of other programs, which log when they are ready."""
 
 import re
 import subprocess
@@ -9,13 +9,14 @@ from tests.support.patience import PATIENCE_S
 
 
 def wait_for_line(process: "subprocess.Popen[str]", pattern: str, name: str) -> re.Match[str]:
-    """Return the first match in the process's stderr, which a thread reads until it ends: a full pipe would block it.
+    """Return the first match in the process's stderr. A thread reads it to its end, because a full
+    pipe would block the process.
 
     Args:
         name: The title of its last lines in the report of a failed test.
 
     Raises:
-        AssertionError: It ended or `PATIENCE_S` passed before a line matched.
+        AssertionError: The process ended, or `PATIENCE_S` passed, before a line matched.
     """
     found: list[re.Match[str]] = []
     done, lines = threading.Event(), watch_lines(name)

@@ -1,15 +1,15 @@
-"""Ports for programs that must be told theirs: `cluster up` takes no port 0."""
+"""Ports for programs that need a fixed port: `cluster up` does not support port 0."""
 
 import random
 import socket
 from contextlib import ExitStack
 
 BELOW_EPHEMERAL = range(10_000, 22_000, 10)
-"""Where no connection of another test takes a port by chance, nor one 10,000 higher."""
+"""Ports that connections of other tests never get, and neither those 10,000 higher."""
 
 
 def free_ports() -> int:
-    """The first of three that are free, and whose controllers' are."""
+    """Return the first of three free ports whose controllers' ports are free, too."""
     for first in random.sample(BELOW_EPHEMERAL, len(BELOW_EPHEMERAL)):
         ports = [first + node + behind for node in range(3) for behind in (0, 10_000)]
         with ExitStack() as stack:

@@ -16,9 +16,9 @@ from tests.support.patience import PATIENCE_S
 
 
 class Server:
-    """One broker process on a data directory; `start` again after `kill` serves the same address.
+    """A broker process on a data directory; after `kill`, `start` serves the same address again.
 
-    ``descriptors`` are its soft and its hard limit, or both in one.
+    ``descriptors`` are its soft and its hard limit, or one number for both.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Server:
         self._kills = 0
 
     def start(self) -> str:
-        """Return the address once the broker has said that it is ready."""
+        """Start the broker; return the address once it has reported that it is ready."""
         command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--data", str(self.data)]
         with new_log(f"the broker at {self.address}") as log:
             self.process = subprocess.Popen(
@@ -56,18 +56,18 @@ class Server:
             resource.setrlimit(resource.RLIMIT_NOFILE, self._descriptors)
 
     def kill(self) -> None:
-        """SIGKILL: nothing is flushed, nothing is said."""
+        """Kill the process with SIGKILL, without a flush or a message."""
         self._kills += 1
         if self._kills > 1:
             charge("kill")
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Stop the process with SIGTERM; return the exit code."""
         return self._end(signal.SIGTERM)
 
     def close(self) -> None:
-        """Kill it if it runs, and give its address back."""
+        """Kill the process if it runs, and release its port."""
         if self.process is not None and self.process.poll() is None:
             self._end(signal.SIGKILL)
         self._reserved.close()
@@ -83,7 +83,7 @@ class Server:
 def serving(
     data: Path, *options: str, descriptors: int | tuple[int, int] | None = None
 ) -> Iterator[Server]:
-    """A started server, ended in any case."""
+    """Run a server, which always ends with the block."""
     server = Server(data, *options, descriptors=descriptors)
     try:
         server.start()

@@ -1,8 +1,8 @@
 """The archive of classes that the tests' JVMs of Spark map (JEP 350).
 
-``python -m tests.support.spark.class_archive`` makes it. A JVM needs 10 s of CPU time to
-start a session and run its first query, and 6 s with the archive. It ignores an archive that was
-made by another JVM or for other jars.
+``python -m tests.support.spark.class_archive`` creates it. A JVM needs 10 s of CPU time to start a
+session and run its first query, and 6 s with the archive. It ignores an archive of another JVM or
+for other jars.
 """
 
 import os
@@ -44,7 +44,7 @@ jvm.wait()
 
 
 def install() -> None:
-    """Pass the archive to the JVMs that child processes start, if it has been made."""
+    """Pass the archive, if it exists, to the JVMs that child processes start."""
     if FILE.is_file():
         os.environ.setdefault(_VARIABLE, _options("-Xshare:auto", f"-XX:SharedArchiveFile={FILE}"))
 
@@ -53,7 +53,7 @@ def make() -> None:
     """Run a query and a stream, and store the classes that they load.
 
     Raises:
-        SystemExit: The session failed, or its JVM made no archive; the text has their output.
+        SystemExit: The session failed, or its JVM created no archive; the text has their output.
     """
     FILE.parent.mkdir(exist_ok=True)
     part = FILE.with_suffix(".part")

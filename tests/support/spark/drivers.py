@@ -1,4 +1,6 @@
-"""Drivers of Spark in processes of their own, whatever was said of Spark and Python in this one."""
+"""Drivers of Spark in separate processes, independent of the settings of Spark and Python in this
+one.
+"""
 
 import json
 import os
@@ -30,15 +32,15 @@ def clean_environment() -> dict[str, str]:
 def run_driver(
     module: str, given: Mapping[str, object], *, folder: Path, first: Path | None = None
 ) -> Any:
-    """Run ``python -m module JSON`` to its end, with all that it started.
+    """Run ``python -m module JSON`` to its end, with all processes that it starts.
 
     Args:
         given: The JSON.
-        folder: Where it and the executors write beside what they are given.
-        first: A folder that comes first in PYTHONPATH, for workers and executors, too.
+        folder: Folder for all other files of the driver and the executors.
+        first: A folder that is first in PYTHONPATH, also for workers and executors.
 
     Returns:
-        The JSON of the last line that it printed.
+        The JSON in the last line of its output.
     """
     charge("jvm")
     command = [sys.executable, "-m", module, json.dumps(given)]
@@ -55,6 +57,6 @@ def run_driver(
             printed, _ = driver.communicate()
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(driver.pid, signal.SIGKILL)  # Java and executors, where it failed
+                os.killpg(driver.pid, signal.SIGKILL)  # Java and executors of a failed driver
     assert driver.returncode == 0, printed
     return json.loads(printed.splitlines()[-1])

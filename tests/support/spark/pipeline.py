@@ -1,4 +1,6 @@
-"""What tests of the Spark pipeline share: records with message ids in a topic, and a query that counts them."""
+"""Common parts of the tests of the Spark pipeline: records with message ids in a topic, and a query
+that counts them.
+"""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,7 +17,7 @@ COLUMNS = ["topic", "partition", "offset", "CAST(value AS STRING) AS value", "he
 
 
 class Sent(NamedTuple):
-    """A record: `id` None has no header."""
+    """A record; without a header if `id` is None."""
 
     partition: int
     value: str
@@ -23,7 +25,7 @@ class Sent(NamedTuple):
 
 
 def send(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
-    """Write them in this order; return once all are confirmed."""
+    """Write records in this order; return once all are confirmed."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
@@ -42,7 +44,7 @@ def send(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
 
 
 def stream(spark: "SparkSession", bootstrap: str, topic: str, **options: object) -> "DataFrame":
-    """The topic from its beginning, with `COLUMNS`."""
+    """Return a stream of the topic from its start, with `COLUMNS`."""
     reader = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
@@ -56,16 +58,18 @@ def stream(spark: "SparkSession", bootstrap: str, topic: str, **options: object)
 def start(
     df: "DataFrame", checkpoint: Path, batch: Callable[["DataFrame", int], None]
 ) -> "StreamingQuery":
-    """Run through all that is there now, in several batches if the source has a limit."""
+    """Start a query that processes all present records, in several batches if the source has a
+    limit.
+    """
     writer = df.writeStream.foreachBatch(batch).trigger(availableNow=True)
     return writer.option("checkpointLocation", str(checkpoint)).start()
 
 
 def run(df: "DataFrame", checkpoint: Path, batch: Callable[["DataFrame", int], None]) -> None:
-    """`start`, and wait for the end.
+    """Call `start`, and wait for the end.
 
     Raises:
-        StreamingQueryException: What the query failed with.
+        StreamingQueryException: The query failed.
     """
     query = start(df, checkpoint, batch)
     try:
@@ -75,7 +79,9 @@ def run(df: "DataFrame", checkpoint: Path, batch: Callable[["DataFrame", int], N
 
 
 def insert_values(placeholder: str) -> Callable[[Any, Any], None]:
-    """An effect: a row in `effects` for each record, with nothing to hide a second one."""
+    """Return an effect that inserts a row into `effects` for each record; duplicates remain
+    visible.
+    """
 
     def effect(connection: Any, table: Any) -> None:
         cursor = connection.cursor()

@@ -1,4 +1,6 @@
-"""The session that all Spark tests share. It has what a user's has: `configure_spark` brings the connector."""
+"""The session that all Spark tests share. It is configured like a user's: `configure_spark` adds
+the connector.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +12,16 @@ if TYPE_CHECKING:
 
 
 def start_session(warehouse: Path, master: str = "local[2,2]", **settings: str) -> "SparkSession":
-    """Two cores, two attempts a task, two shuffle partitions, no web server, UTC; it writes under `warehouse` only."""
+    """Start a session with two cores, two attempts per task, two shuffle partitions and UTC,
+    without a web server; it only writes below `warehouse`.
+    """
     from pyspark.sql import SparkSession
 
     from spark_udfs.session import configure_spark
 
     charge("spark")
 
-    # Most of what a test runs runs once: compiling it well costs more than it saves.
+    # Most code of a test runs once, so optimizing compilation costs more than it saves.
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     builder = SparkSession.builder.master(master).config(
         map={
@@ -26,8 +30,8 @@ def start_session(warehouse: Path, master: str = "local[2,2]", **settings: str) 
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
-            # Spark matches the traces of failed tasks with recursive regular expressions, too deep for the
-            # default stack.
+            # Spark matches the traces of failed tasks with recursive regular expressions, too deep
+            # for the default stack.
             "spark.driver.extraJavaOptions": f"{java} -Xss4m",
             "spark.executor.extraJavaOptions": java,
             "spark.python.daemon.module": "tests.support.spark.daemon",

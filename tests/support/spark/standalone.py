@@ -14,7 +14,8 @@ from tests.support.processes.logs import wait_for_line
 SPARK = Path(pyspark.__file__).parent
 ROOT = Path(__file__).resolve().parents[3]
 HOSTS = ("127.0.0.1", "localhost")
-"""Two names for one address: Spark starts the second copy of a task on a host of another name only."""
+"""Two names for one address: Spark only starts the second copy of a task on a host with another
+name."""
 
 SPECULATIVE = {
     "spark.speculation": "true",
@@ -23,16 +24,17 @@ SPECULATIVE = {
     "spark.speculation.multiplier": "1.01",
     "spark.speculation.quantile": "0.1",
 }
-"""A second copy of each task that is not done soon, where a core is free."""
+"""Settings for a second copy of each task that does not end soon, if a core is free."""
 
 
 @contextmanager
 def standalone(home: Path, environment: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The master's address, with both workers registered; all of them are gone afterwards.
+    """Run a cluster; yield the master's address once both workers have registered.
 
     Args:
-        home: For what they write.
-        environment: Of their processes, and of the executors. None: ours, with our sources.
+        home: Folder for their files.
+        environment: The environment of their processes and of the executors. None: the one of this
+            process, with our sources.
     """
     charge("jvm")
     environment = {

@@ -14,11 +14,13 @@ from tests.support.processes.alone import alone
 
 ROOT = Path(__file__).resolve().parents[3]
 NEWEST_PATCH = 999
-"""Of a minor version: above all that are published, and below the next minor version."""
+"""A patch number above all published ones of a minor version."""
 
 
 def pins() -> list[SpecifierSet]:
-    """What pyproject.toml says of PySpark: the extra, then the developers' group."""
+    """Return the versions of PySpark in pyproject.toml: in the extra, then in the developers'
+    group.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extra = project["project"]["optional-dependencies"]["spark"]
     found = map(Requirement, [*extra, *project["dependency-groups"]["dev"]])
@@ -26,10 +28,10 @@ def pins() -> list[SpecifierSet]:
 
 
 def allowed_minors() -> list[str]:
-    """All that the extra allows, such as ["4.2", "4.3"].
+    """Return all minor versions that the extra allows, such as ["4.2", "4.3"].
 
     Raises:
-        AssertionError: It has no least and no greatest one within one major version.
+        AssertionError: The extra has no lowest and highest version within one major version.
     """
     pin = pins()[0]
     least = next(one.version for one in pin if one.operator == ">=")
@@ -41,9 +43,11 @@ def allowed_minors() -> list[str]:
 
 
 def pyspark_of(minor: str) -> Path:
-    """A folder with a PySpark of this minor version and its py4j, for the beginning of PYTHONPATH.
+    """Return a folder with a PySpark of this minor version and its py4j, for the start of
+    PYTHONPATH.
 
-    The newest one is downloaded (430 MB) when first asked for, and kept in `target`, where it takes 490 MB.
+    The newest one is downloaded (430 MB) by the first call, and kept in `target`, where it uses 490
+    MB.
     """
     target = ROOT / "target"
     found = target / f"pyspark-{minor}"
@@ -53,5 +57,5 @@ def pyspark_of(minor: str) -> Path:
                 made = Path(name) / "made"
                 install = sys.executable, "-m", "pip", "install", "-q", "--target", str(made)
                 subprocess.run([*install, f"pyspark=={minor}.*"], check=True)
-                made.rename(found)  # a download that broke off is none
+                made.rename(found)  # last, so that an incomplete download is not used
     return found
