@@ -1,12 +1,15 @@
-"""Run an example again and again, dying elsewhere each time: `-m tests.docs.deaths PROGRAM ADDRESS DIRECTORY COUNT`.
+"""Run an example many times and kill each run at another line.
 
-Theory of operation. Counted are the lines of the program and of ``pykafka_core.idempotent`` from the program's
-loop on. A first run makes the tables, a second tells which lines two batches come by. Then each of the chosen lines
-has its run, which is a fork of this process (it holds no client) and ends by SIGKILL where it comes to the line;
-the n-th time counts, so that a line may be met in the second batch. One more run dies when all records of COUNT
-are behind it, and the last one, which finds nothing more, ends by itself.
+Usage: `-m tests.docs.deaths PROGRAM ADDRESS DIRECTORY COUNT`
 
-Prints what each death left behind, as JSON.
+Theory of operation. The traced lines are those of the program and of ``pykafka_core.idempotent``
+that run after the program has reached its loop. The first run creates the tables. The second run
+records the lines that run during two batches. Then there is one run for each chosen line: a fork
+of this process, which has no client, is killed by SIGKILL when it reaches the line for the n-th
+time. A line can therefore be chosen in the second batch. One more run is killed when all COUNT
+records have been processed. The last run finds no more records and ends without a kill.
+
+Prints the state after each kill as JSON.
 """
 
 import ast
@@ -27,11 +30,11 @@ from confluent_kafka import Consumer  # noqa: F401  (loaded once, before the for
 
 import pykafka_core.idempotent
 
-# A run that is to die has records to come; only the last one waits in vain.
+# A run that will be killed always gets more records; only the last run must time out.
 IDLE_SECONDS, IDLE_SECONDS_LAST = 100.0, 1.0
 LIBRARY = str(Path(pykafka_core.idempotent.__file__).parent)
 EFFECTS = ("append", "insert")
-"""What the programs call their effect."""
+"""The names of the effect's function in the programs."""
 
 
 class Line(NamedTuple):
@@ -41,16 +44,17 @@ class Line(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A line when it is come by for the ``nth`` time, from 1."""
+    """A line that runs for the ``nth`` time; the first is 1."""
 
     line: Line
     nth: int
 
 
 class Left(NamedTuple):
-    """What a run leaves that died in a function.
+    """The state after a run that was killed in a function.
 
-    It had begun the effect for so many records, was done with so many, and so many payments can be seen.
+    ``begun`` and ``done`` count the records for which the run had started and completed the effect.
+    ``made`` counts the new payments that others can see.
     """
 
     function: str
@@ -60,7 +64,7 @@ class Left(NamedTuple):
 
 
 class Death:
-    """SIGKILL at a point; the last words are what the run has come by."""
+    """SIGKILL at a point; before it, the counts and the lines so far are written to ``words``."""
 
     def __init__(self, point: Point, loop: Line, words: Path) -> None:
         self._point, self._loop, self._words = point, loop, words
@@ -90,7 +94,7 @@ class Death:
 
 
 class End:
-    """SIGKILL at the loop once the position is the last."""
+    """SIGKILL at the loop, when all ``count`` records have been processed."""
 
     def __init__(self, loop: Line, directory: Path, count: int) -> None:
         self._loop, self._directory, self._count = loop, directory, count
@@ -105,7 +109,7 @@ class End:
 
 
 class Trial:
-    """One program on one directory, whose runs follow each other."""
+    """The runs of one program in one directory, one after the other."""
 
     def __init__(self, program: str, address: str, directory: Path, count: int) -> None:
         self._program, self._address, self._directory = program, address, directory
@@ -115,7 +119,7 @@ class Trial:
         self.loop = Line(program, "main", loop)
 
     def die(self, point: Point) -> tuple[Left, list[Line]]:
-        """What was left, and the lines that were passed."""
+        """Kill a run at a point; return the state after it and the lines that ran."""
         words, before = self._directory / "words.json", len(made(self._directory))
         status = self._run(Death(point, self.loop, words))
         assert status == signal.SIGKILL, f"not killed at {point}: {status}"
@@ -129,7 +133,7 @@ class Trial:
         assert self._run(None) == 0
 
     def _run(self, death: Death | End | None) -> int:
-        """In a child; its wait status."""
+        """Run the program in a child process; return its wait status."""
         child = os.fork()
         if child == 0:
             try:
@@ -149,9 +153,11 @@ class Trial:
 
 
 def points(passed: list[Line], loop: Line) -> list[Point]:
-    """The program's lines each time; the library's once from the effect on, and before it one of each function.
+    """Choose the points at which runs are killed.
 
-    Those of the library are met in the second batch if it comes by there.
+    A line of the program is chosen each time it runs. In the library, before the effect, only the
+    first line of each function is chosen; from the effect on, each line is chosen once. The point
+    of a line in the library is in the second batch if the line runs there.
     """
     nth: Counter[Line] = Counter()
     batches: defaultdict[int, dict[object, Point]] = defaultdict(dict)
@@ -170,7 +176,7 @@ def points(passed: list[Line], loop: Line) -> list[Point]:
 
 
 def made(directory: Path) -> list[str]:
-    """The payments that are there for anyone to see."""
+    """Return the payments that other processes can see."""
     text, database = directory / "payments.txt", directory / "payments.db"
     if text.exists():
         return text.read_text().splitlines()
@@ -181,7 +187,7 @@ def made(directory: Path) -> list[str]:
 
 
 def position(directory: Path) -> int:
-    """How many records the program has behind it, as it would find out after a crash."""
+    """Return the number of processed records, as the program would read it after a crash."""
     text, database = directory / "position.txt", directory / "payments.db"
     if text.exists():
         return int(text.read_text())

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Where a path of the map may begin: it names a room once and files of that room after it.
+# The folders to which the paths of the map may be relative: the map names a folder once, and then
+# files in that folder.
 ROOMS = [
     ROOT,
     *(ROOT / "rust" / crate / "src" for crate in ("broker", "log", "record", "wire", "bindings")),

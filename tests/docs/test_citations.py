@@ -1,4 +1,4 @@
-"""A citation in the code leads to a rule of docs/contract, or to a document, that is there."""
+"""The rules of docs/contract and the documents that the code cites exist."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ def _sources() -> dict[str, str]:
 
 
 def _rules(document: str) -> set[str]:
-    """Numbered rules (``15``), those with a letter (``D2``, ``K6``, ``T6``), attacks, sections."""
+    """Return rules with a number (``15``) or a letter (``D2``, ``K6``), attacks and sections."""
     text = (ROOT / "docs/contract" / f"{document}.md").read_text()
     rules = set(re.findall(r"^ ?(\d+)\. ", text, re.MULTILINE)) | set(
         re.findall(r"\b[DKT]\d+\b", text)
@@ -31,7 +31,7 @@ def _rules(document: str) -> set[str]:
 
 
 def _citations() -> list[tuple[str, str, str]]:
-    """File, document, and each rule that it cites there; an empty rule where it cites none."""
+    """Return file, document and rule of each citation; the rule is empty if none is cited."""
     return [
         (name, document, rule)
         for name, text in _sources().items()

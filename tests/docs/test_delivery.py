@@ -1,4 +1,4 @@
-"""The guide's three programs, killed at each line of two batches, behave as their names say."""
+"""The guide's three programs deliver as their names say, if killed at each line of two batches."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ SENT = [f"payment {number}" for number in range(1200)]
 
 
 def outcome(serve: Serve, program: str, directory: Path) -> tuple[Counter[str], list[Left]]:
-    """How often each payment was made, and what each death left."""
+    """Return how many times each payment was made, and the state after each kill."""
     with serve() as broker:
         broker.create_topic("payments")
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **QUIET})

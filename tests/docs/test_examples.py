@@ -26,7 +26,7 @@ from tests.support.examples import (
 EXAMPLES = [
     pytest.param(code, shown_outputs(page).get(code), id=f"{page.stem}-{number}")
     for page in PAGES
-    # Those of Spark: tests/spark/test_guides.py; those of PostgreSQL: tests/idempotent/postgres.
+    # Tests of other examples: tests/spark/test_guides.py (Spark), tests/idempotent/postgres.
     for number, code in enumerate(examples(page))
 ]
 
@@ -60,7 +60,7 @@ def test_the_program_with_a_ledger_closes_its_databases(serve: Serve, tmp_path: 
 
 @pytest.mark.load
 def test_examples_that_are_tests_run_together_in_a_folder_and_run_again(tmp_path: Path) -> None:
-    """As somebody runs them who copied them: two had one ledger, which also outlived their topics."""
+    """Users run copies like this. Two examples once shared a ledger that outlived their topics."""
     count = 0
     for page in PAGES:
         for number, code in enumerate(examples(page)):
@@ -104,7 +104,7 @@ def test_every_link_in_the_pages_leads_somewhere() -> None:
 def test_every_path_named_on_a_page_exists(page: str) -> None:
     named = set(re.findall(r"`([\w/.]+)`", (ROOT / page).read_text()))
     places = {name for name in named if (ROOT / name.partition("/")[0]).is_dir() and "/" in name}
-    # NAME and ROOM stand for what somebody adds.
+    # NAME and ROOM are placeholders for files and folders that a developer adds.
     places = {name for name in places if not re.search(r"NAME|ROOM", name)}
     assert places
     for place in places:

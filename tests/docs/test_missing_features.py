@@ -1,4 +1,4 @@
-"""A feature that a page calls missing is missing, so no page denies a feature that is built."""
+"""Each feature that a page calls missing does not exist."""
 
 import re
 from collections.abc import Callable
@@ -73,7 +73,7 @@ FEATURES: dict[str, Callable[[], bool]] = {
     "connection rate": lambda: has_quota("connection_creation_rate", {"ip": "127.0.0.1"}),
     "several log directories": lambda: has_settings(log_dirs="/nonexistent/a,/nonexistent/b"),
 }
-"""The features that pages call missing, by their words there, and whether each is built."""
+"""The features that pages call missing, by their names there, and whether each exists."""
 
 
 def claims() -> list[tuple[str, str]]:

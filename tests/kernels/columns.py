@@ -1,4 +1,4 @@
-"""Columns of every type that the kernels take, each with the bytes that its rows stand for."""
+"""Columns of every type that the kernels accept, each with the bytes of its rows."""
 
 from typing import Any, NamedTuple
 
@@ -12,12 +12,12 @@ BINARIES = (pa.binary(), pa.large_binary(), pa.binary_view())
 class Given(NamedTuple):
     column: Any
     plain: list[bytes | None]
-    """Of each row: the bytes that must be hashed, None for null."""
+    """The bytes of each row that must be hashed; None for null."""
 
 
 @st.composite
 def _cut(draw: st.DrawFn, values: list[Any], plain: list[bytes | None], type_: Any) -> Given:
-    """The column, or a slice of it, so that offsets and bitmaps do not start at 0."""
+    """Make the column, or a slice of it, whose offsets and bitmaps do not start at 0."""
     start = draw(st.integers(0, len(values)))
     end = draw(st.integers(start, len(values)))
     if draw(st.booleans()):
@@ -54,13 +54,13 @@ def integers(draw: st.DrawFn, type_: Any, *, signed: bool = True) -> Given:
 
 
 def keys() -> st.SearchStrategy[Given]:
-    """Columns that `partitions` takes."""
+    """Columns that `partitions` accepts."""
     numbers = [integers(type_) for type_ in (pa.int32(), pa.int64())]
     return st.one_of(*map(texts, TEXTS), *map(binaries, BINARIES), fixed(), *numbers)
 
 
 def ids() -> st.SearchStrategy[Given]:
-    """Columns that `fingerprints` takes."""
+    """Columns that `fingerprints` accepts."""
     signed = [pa.int8(), pa.int16(), pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.date32()]
     signed += [pa.time32("ms"), pa.time64("us")]
     unsigned = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -69,6 +69,6 @@ def ids() -> st.SearchStrategy[Given]:
 
 
 def _reinterpreted(type_: Any) -> st.SearchStrategy[Given]:
-    """Dates and times from all numbers, those without a calendar date too."""
+    """Dates and times of any number, also of numbers that are not a calendar date."""
     number = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[type_.bit_width]
     return integers(number).map(lambda given: Given(given.column.view(type_), given.plain))

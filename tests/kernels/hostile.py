@@ -1,4 +1,4 @@
-"""Arrow arrays as a broken producer would hand them over: structs of the C data interface, field by field."""
+"""Arrow arrays of a broken producer, as structs of the C data interface with chosen fields."""
 
 import ctypes
 from typing import Any
@@ -40,13 +40,13 @@ _new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 
 
 class Producer:
-    """Has `__arrow_c_array__`; what the capsules point to lives as long as this does.
+    """An object with `__arrow_c_array__`, which must live longer than the capsules that it returns.
 
     Args:
-        format_: Of the schema.
-        buffers: Their bytes, None for a null pointer, or None at all.
-        fields: Of the array, in place of those that would be right.
-        schema_fields: Of the schema.
+        format_: The format in the schema.
+        buffers: The bytes of each buffer, None for a null pointer; or None for no buffers.
+        fields: Fields of the array that replace the correct ones.
+        schema_fields: Fields of the schema that replace the correct ones.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Producer:
         self._bytes = [ctypes.create_string_buffer(b, len(b)) if b else b for b in buffers or ()]
         pointers = [
             None if b is None else ctypes.addressof(b) if b else 64 for b in self._bytes
-        ]  # an empty buffer dangles
+        ]  # the pointer to an empty buffer is invalid
         self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
         whole = {
             "null_count": -1,
@@ -83,7 +83,7 @@ class Producer:
 
 
 class Answer:
-    """Has `__arrow_c_array__`, which gives that answer, or raises it."""
+    """An object whose `__arrow_c_array__` returns this answer, or raises it."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -95,5 +95,5 @@ class Answer:
 
 
 def capsule(struct: ctypes.Structure, name: bytes) -> Any:
-    """A capsule without a destructor: the struct is its producer's."""
+    """Make a capsule without a destructor: the struct belongs to its producer."""
     return _new_capsule(ctypes.addressof(struct), name, None)

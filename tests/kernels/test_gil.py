@@ -1,4 +1,4 @@
-"""Columns are hashed without the interpreter's lock."""
+"""Columns are hashed without the GIL."""
 
 import threading
 from collections.abc import Callable
@@ -23,7 +23,7 @@ CALLS_MAX = 200
 )
 @pytest.mark.usefixtures("gil_kept_while_python_runs")
 def test_another_thread_runs_while_a_column_is_hashed(kernel: Callable[[object], object]) -> None:
-    # Our own array: pyarrow would let the lock go for a moment when asked for its own.
+    # This is not an array of pyarrow, which releases the GIL for a moment when it exports an array.
     column = _core.fingerprints(pa.array(np.arange(ROWS)), seed=0)
     start, ran = threading.Event(), threading.Event()
 
@@ -36,7 +36,7 @@ def test_another_thread_runs_while_a_column_is_hashed(kernel: Callable[[object],
     start.set()
     assert not ran.is_set()
     calls = 0
-    while not ran.is_set() and calls < CALLS_MAX:  # A busy machine may not start it at once.
+    while not ran.is_set() and calls < CALLS_MAX:  # a busy machine may start the thread late
         kernel(column)
         calls += 1
     assert ran.is_set()

@@ -1,4 +1,4 @@
-"""An Arrow array that contradicts itself is an exception: nothing crashes, and nothing is read outside its buffers."""
+"""An inconsistent Arrow array raises an exception; nothing outside its buffers is read."""
 
 import struct
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def offsets(*numbers: int, width: int = 4) -> bytes:
 
 
 def text(*numbers: int, **fields: Any) -> Producer:
-    """Strings over six bytes, with any offsets."""
+    """A column of strings with six bytes of data and any offsets."""
     fields = {"length": len(numbers) - 1, **fields}
     return Producer(b"u", [None, offsets(*numbers), b"abcdef"], **fields)
 
@@ -143,7 +143,7 @@ def test_error_of_a_producer_is_propagated() -> None:
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 8), min_size=1), st.binary())
 def test_any_offsets_give_partitions_or_an_error(numbers: list[int], bits: bytes) -> None:
-    # The last offset is the producer's word for the size of the data: it must not lie there.
+    # The last offset is the only information about the size of the data, so it must be correct.
     numbers[-1] = 6
     validity = bits.ljust(len(numbers), b"\xff")
     producer = Producer(b"z", [validity, offsets(*numbers), b"abcdef"], length=len(numbers) - 1)

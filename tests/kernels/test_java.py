@@ -1,6 +1,7 @@
-"""A million random keys of every type: the kernel, Kafka's own hash and Kafka's own producer agree on each.
+"""The kernel, Kafka's hash and Kafka's producer choose equal partitions for a million random keys.
 
-The producer's records go to our broker, and each partition must hold as many as the kernel says.
+There are 250,000 keys of each type. The producer sends its records to our broker. The number of
+records in each partition must be the number that the kernel has calculated.
 """
 
 import random
@@ -27,9 +28,9 @@ PARTITIONS = 97
 
 class Keys(NamedTuple):
     columns: list[Any]
-    """A column of each type."""
+    """One column of each type."""
     path: Path
-    """The same keys in a file as the driver reads it."""
+    """A file with these keys in the driver's format."""
 
     def partitions(self, count: int) -> list[int]:
         columns = (kernels.partitions(column, count).to_pylist() for column in self.columns)
@@ -37,7 +38,7 @@ class Keys(NamedTuple):
 
 
 def texts(source: random.Random) -> list[str]:
-    """One to four bytes a character, none to twenty characters."""
+    """Return texts of 0 to 20 characters; each character has one to four bytes."""
     alphabet = "abcXYZ019-_.é߿ࠀ€😀\u0000"
     return ["".join(source.choices(alphabet, k=source.randrange(21))) for _ in range(KEYS_EACH)]
 
@@ -97,7 +98,7 @@ def test_java_producer_partitions_keys_as_the_kernel_does(
 
 
 def stored(bootstrap: str) -> dict[int, int]:
-    """Records in each partition, as the broker counts them."""
+    """Return the number of records in each partition on the broker."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )

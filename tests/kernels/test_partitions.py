@@ -17,7 +17,7 @@ COUNTS = st.integers(1, 2**31 - 1)
 
 
 def fnv1a(key: bytes) -> int:
-    """What librdkafka makes of FNV-1a: the absolute value of a signed number."""
+    """Return the FNV-1a hash as librdkafka uses it: the absolute value of a signed number."""
     value = 0x811C9DC5
     for byte in key:
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Recorded conversations of Kafka's clients with Apache Kafka 4.2.1, one frame at a time."""
+"""Recorded frames between Kafka's clients and Apache Kafka 4.2.1."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ API_VERSIONS = 18
 
 
 class Frame(NamedTuple):
-    """A frame's body; ``left_over`` bytes of it lie behind the message."""
+    """The body of a frame; its last ``left_over`` bytes follow the message."""
 
     is_request: bool
     api_key: int
@@ -22,7 +22,7 @@ class Frame(NamedTuple):
 
 
 def frames() -> Iterator[Frame]:
-    """All frames but those of ApiVersions 99, whose bodies are of a version that nobody knows."""
+    """Return all frames except those of ApiVersions 99, a version that does not exist."""
     for line in (GOLDEN / "conversations.jsonl").read_text().splitlines():
         row = json.loads(line)
         if row["version"] == 99:

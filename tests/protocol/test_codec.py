@@ -1,4 +1,4 @@
-"""The codec's semantics, those of Kafka's message generator, and its answers to bad input."""
+"""The codec behaves like the code of Kafka's message generator, and rejects bad input."""
 
 import copy
 import pickle
@@ -31,7 +31,7 @@ from pykafka_core.protocol.messages import (
 
 HEARTBEAT, METADATA, CREATE_TOPICS = 12, 3, 19
 TAGS_MAX = 10_000
-"""Tagged fields of one struct."""
+"""The largest number of tagged fields in one struct."""
 
 
 # --- classes -------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def test_every_message_can_be_created_written_and_read_in_every_version() -> Non
             try:
                 data = encode_message(message, version)
             except ProtocolError as error:
-                # A default that the version cannot carry: null where null is not allowed.
+                # This version does not allow null, which is the default of a field.
                 assert "null" in str(error)  # noqa: PT017
                 continue
             assert decode_message(name, version, data) == message, (name, version)
@@ -141,7 +141,8 @@ def test_nullable_struct_starts_with_a_sign_or_as_tagged_field_with_a_varint() -
     request = DescribeTopicPartitionsRequest()
     assert encode_message(request, 0) == b"\x01" + (2000).to_bytes(4, "big") + b"\xff\x00"
     value = ConsumerGroupMemberMetadataValue
-    # Kafka does not take JSON's null for "null" here, so the default is a struct, and null is written.
+    # The default in Kafka's schema is JSON null, not the string "null". Kafka ignores it: the
+    # default is an empty struct, and a null value is written.
     assert value().classic_member_metadata is not None
     for classic in (None, value.ClassicMemberMetadata(session_timeout_ms=5)):
         message = value(classic_member_metadata=classic)
@@ -155,8 +156,8 @@ def test_nullable_struct_starts_with_a_sign_or_as_tagged_field_with_a_varint() -
     [
         b"\x02\x01\x00\x00\x00",  # not growing
         b"\x02\x01\x00\x01\x00",  # twice
-        b"\xff\xff\xff\xff\x0f",  # 2^32 - 1 of them
-        b"\x01\x00\x05a",  # longer than what remains
+        b"\xff\xff\xff\xff\x0f",  # 2^32 - 1 tagged fields
+        b"\x01\x00\x05a",  # longer than the remaining bytes
         b"\x01\x80\x80\x80\x80\x80\x01\x00",  # a tag of six bytes
     ],
 )
@@ -249,7 +250,8 @@ def test_deleted_fields_are_rejected() -> None:
         encode_message(message, 0)
 
 
-# --- bad bytes (contract/replication.md#attack-6, #attack-7) ----------------------------------------
+# --- bad bytes (contract/replication.md#attack-6, #attack-7)
+# ----------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,7 @@ def test_deleted_fields_are_rejected() -> None:
         (4, b"\x80\x00\x00\x00"),  # a negative count
         (7, b"\xff\xff\xff\xff\x0f"),  # a compact length of 2^32 - 2
         (7, b"\xff\xff\xff\xff\xff\x0f"),  # a varint of six bytes
-        (7, b"\xff" * 11),  # and of eleven
+        (7, b"\xff" * 11),  # a varint of eleven bytes
         (4, b"\x00\x00\x00\x01\x7f\xff"),  # a string beyond the end
     ],
 )

@@ -1,8 +1,9 @@
-"""Differential test: kio, a codec written by others, must agree on bytes and on values.
+"""Differential test: our codec and kio, a codec of another project, agree on bytes and values.
 
-kio's classes are generated for each version, so what it writes says which fields are there and in
-which order. Values come from its own annotations, our reading of its bytes is compared field by
-field, and our bytes with its bytes. Every (message, version) pair that both know is covered.
+kio has generated classes for each version, so its bytes show which fields a version has and in
+which order. The values are generated from the annotations of its classes. We decode kio's bytes
+and compare each field; kio decodes our bytes, and must return the original value. The test covers
+every pair of a message and a version that both codecs support.
 """
 
 import datetime
@@ -60,12 +61,12 @@ RENAMED = {
     ("TxnOffsetCommitRequest", "generation_id"): "generation_id_or_member_epoch",
     ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag"): "acceptable_recovery_lag_legacy",
 }
-"""Fields that Kafka 4.4 renamed, by message and kio's name, which is that of Kafka 4.2."""
+"""Fields that Kafka 4.4 renamed, by message and kio's name, which is the name in Kafka 4.2."""
 
 
 @cache
 def instances(entity: type) -> st.SearchStrategy[Any]:
-    """Objects of one of kio's classes."""
+    """Objects of one class of kio."""
     hints = get_type_hints(entity)
     return st.builds(entity, **{f.name: values(hints[f.name], f) for f in fields(entity)})
 
@@ -83,10 +84,10 @@ def values(hint: Any, field: Any) -> st.SearchStrategy[Any]:
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
-    """Compare by value, in kio's richer types."""
+    """Compare by value; kio has special types for times, UUIDs and error codes."""
     if is_dataclass(theirs):
         for field in fields(theirs):
-            name = field.name.rstrip("_")  # what Python has a name for, kio sets apart
+            name = field.name.rstrip("_")  # kio appends "_" to the names that Python has
             name = RENAMED.get((type(ours).__name__, name), name)
             name = name if hasattr(ours, name) else f"{name}_ms"
             assert_same(getattr(ours, name), getattr(theirs, field.name))
@@ -95,7 +96,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
         for one, other in zip(ours, theirs, strict=True):
             assert_same(one, other)
     elif theirs is None:
-        assert ours in (None, bytes(16), -1)  # no uuid, no time
+        assert ours in (None, bytes(16), -1)  # null, the zero UUID, or no time
     else:
         assert ours == plain(theirs)
 
@@ -114,7 +115,7 @@ def plain(value: Any) -> Any:
 
 
 def pairs() -> Iterator[tuple[str, int, str]]:
-    """Every message and version that both know, with the path of kio's class."""
+    """Every message and version that both codecs support, with the path of kio's class."""
     for api in api_key_map.values():
         for version, paths in schema_name_map[api].items():
             for path in paths.values():

@@ -1,4 +1,4 @@
-"""Messages read and written in parts are those that are read and written in one go."""
+"""Messages that are read and written in parts equal those that are read and written at once."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -27,7 +27,7 @@ DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 20, 44
 
 
 def in_parts(part: Callable[[int], T | None], fields_max: int) -> tuple[T, int]:
-    """What comes in the end, and after how many parts."""
+    """Return the final result and the number of parts."""
     parts = 1
     while (whole := part(fields_max)) is None:
         parts += 1
@@ -54,7 +54,7 @@ def test_every_recorded_message_is_written_the_same_in_parts(fields_max: int) ->
 
 
 def nested(resources: int, configs: int) -> Message:
-    """Resources with configs: so many of each."""
+    """A request with this number of resources, and this number of configs in each resource."""
     config = IncrementalAlterConfigsRequest.AlterableConfig(name="retention.ms", value="1")
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_name="t", configs=[config] * configs

@@ -1,4 +1,4 @@
-"""Records of Kafka's internal topics, as its own classes decoded them."""
+"""Our codec decodes the records of Kafka's internal topics as Kafka's own classes do."""
 
 import base64
 import json
@@ -36,7 +36,7 @@ def snake_case(name: str) -> str:
 
 
 def assert_same(found: object, wanted: Any) -> None:
-    """Compare with Kafka's JSON, which leaves out tagged fields that hold their default."""
+    """Compare with Kafka's JSON, which omits tagged fields that have their default value."""
     if isinstance(found, Message):
         for name, value in wanted.items():
             assert_same(getattr(found, snake_case(name)), value)
@@ -88,7 +88,7 @@ def test_metadata_log_reads_and_every_record_writes_back() -> None:
 
 
 def versions_of(record: Message) -> list[int]:
-    """Versions that can carry the record."""
+    """Return the versions in which the record can be encoded."""
     carrying = []
     for version in range(5):
         try:
