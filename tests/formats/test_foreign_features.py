@@ -13,7 +13,7 @@ from tests.support.processes.ports import free_ports
 
 GOLDEN = Path(__file__).parent / "golden" / "clean" / "data"
 PARTITION = re.compile(r"(?!__cluster_metadata).+-\d+")
-"""A controller's directory holds none."""
+"""A controller's directory does not contain partitions other than the metadata log."""
 
 
 @pytest.mark.parametrize("roles", ["broker,controller", "controller"])

@@ -1,4 +1,4 @@
-"""Apache Kafka finds no fault in any file we wrote, and serves them as its own (contract/kafka.md#section-3)."""
+"""Apache Kafka finds no fault in our files, and serves them (contract/kafka.md#section-3)."""
 
 import random
 import shutil
@@ -19,7 +19,10 @@ Rows = list[tuple[int, bytes | None, bytes]]
 
 
 def send(bootstrap: str, topic: str, codec: str, count: int, *, idempotent: bool) -> None:
-    """`count` records in small batches of one codec; a flush for each tenth makes batches of several sizes."""
+    """Send `count` records in small batches of one codec.
+
+    A flush after each tenth record makes batches of several sizes.
+    """
     from confluent_kafka import Producer
 
     settings: dict[str, object] = {"bootstrap.servers": bootstrap, "compression.type": codec}
@@ -41,15 +44,15 @@ def send(bootstrap: str, topic: str, codec: str, count: int, *, idempotent: bool
 
 
 def read(bootstrap: str, topic: str) -> Rows:
-    """Every record of partition 0 as librdkafka sees it."""
+    """Return every record of partition 0, as librdkafka reads it."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": "unused",
-            "enable.auto.commit": False,  # or its close waits for a coordinator
-            "auto.offset.reset": "earliest",  # where retention was quicker
+            "enable.auto.commit": False,  # otherwise its close waits for a coordinator
+            "auto.offset.reset": "earliest",  # if retention deletes the records before the fetch
         }
     )
     place = TopicPartition(topic, 0, OFFSET_BEGINNING)
@@ -66,7 +69,10 @@ def read(bootstrap: str, topic: str) -> Rows:
 
 
 def mixed_load(data: Path) -> tuple[Rows, Rows]:
-    """All codecs, rolls, retention, idempotent producers, a restart; what is left in each topic."""
+    """Write with all codecs and idempotent producers; return the remaining rows of both topics.
+
+    The load includes rolled segments, retention and a restart.
+    """
     with Broker(data, durability="os", config={"log.retention.check.interval.ms": "100"}) as broker:
         broker.create_topic("kept", partitions=1, config=SMALL)
         broker.create_topic("shortened", partitions=1, config=SMALL | {"retention.bytes": "50000"})
@@ -77,7 +83,7 @@ def mixed_load(data: Path) -> tuple[Rows, Rows]:
             send(broker.bootstrap_servers, "kept", codec, 50, idempotent=codec == "zstd")
             send(broker.bootstrap_servers, "shortened", codec, 800, idempotent=False)
         rows = read(broker.bootstrap_servers, "shortened")
-        while rows[0][0] == 0:  # retention is still to come
+        while rows[0][0] == 0:  # retention has not deleted the first segment yet
             rows = read(broker.bootstrap_servers, "shortened")
         return read(broker.bootstrap_servers, "kept"), rows
 

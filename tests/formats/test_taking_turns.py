@@ -1,4 +1,4 @@
-"""Apache Kafka and we open one data directory in turn: neither loses what the other wrote, or refuses it."""
+"""Apache Kafka and our broker open one data directory in turn, and read each other's topics."""
 
 import os
 from pathlib import Path
@@ -12,12 +12,15 @@ from tests.support.patience import PATIENCE_S
 pytestmark = pytest.mark.jvm
 
 TURNS = int(os.environ.get("PYKAFKA_TURNS", "3"))
-"""Each starts Apache Kafka once, which takes seconds; `make turns` takes ten."""
+"""Each turn starts Apache Kafka once, which takes seconds; `make turns` runs ten turns."""
 SNAPSHOT_OFTEN = {
     "metadata.log.max.record.bytes.between.snapshots": "1",
     "metadata.max.retention.bytes": "1",
 }
-"""Each commit makes a snapshot, and the one before goes: the quorum's records with it, if ours had none."""
+"""Each commit writes a snapshot and deletes the previous one.
+
+The quorum's records would be deleted, too, if our snapshots did not contain them.
+"""
 
 
 def topics_of(bootstrap: str) -> set[str]:
@@ -34,7 +37,7 @@ def create(bootstrap: str, name: str) -> None:
 
 
 def use(bootstrap: str, name: str, expected: set[str]) -> None:
-    """Find what was there, and leave a topic behind."""
+    """Check that the expected topics exist, and create another one."""
     assert topics_of(bootstrap) >= expected
     create(bootstrap, name)
     expected.add(name)
@@ -47,7 +50,7 @@ def test_kafka_and_we_open_one_directory_in_turn(tmp_path: Path) -> None:
         for turn in range(TURNS):
             use(kafka.bootstrap, f"theirs-{turn}", expected)
             kafka.halt()
-            for step in range(2):  # the second start has our own snapshot alone
+            for step in range(2):  # the second start finds only our own snapshot
                 with Broker(kafka.data, config=SNAPSHOT_OFTEN) as broker:
                     use(broker.bootstrap_servers, f"ours-{turn}-{step}", expected)
             kafka.start()

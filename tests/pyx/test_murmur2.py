@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pykafka_core import _core, _murmur2
 from tests.pyx import twins
 
-# Of Kafka's own test, and of keys the contract names.
+# Hashes from Kafka's own test, and of keys that the contract names.
 VECTORS = {
     "": 275646681,
     "21": -973932308,

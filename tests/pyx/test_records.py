@@ -13,7 +13,7 @@ from pykafka_core._records import Record, RecordBatchReader
 from pykafka_core.errors import CorruptMessageError, InvalidRecordError, MessageTooLargeError
 from tests.pyx import twins
 
-# Logs that Apache Kafka 4.2.1 wrote; what they hold is proved by the tests of rust/record.
+# Logs that Apache Kafka 4.2.1 wrote; the tests of rust/record check their contents.
 LOGS = sorted((Path(__file__).parents[2] / "rust/record/tests/data").glob("*.log"))
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
@@ -56,7 +56,7 @@ def test_built_records_are_read_unchanged(
 def test_damaged_records_are_rejected_where_the_twin_rejects_them(
     path: Path, data: st.DataObject
 ) -> None:
-    # A single batch without compression: what garbage decompresses to is not of this test.
+    # One batch without compression: this test does not check damaged compressed data.
     batch = bytearray(_core.build_batch([(b"k", b"value", [("h", b"x"), ("", None)], 7)] * 3))
     if path.stem == "raw-0":
         batch = bytearray(path.read_bytes()[:94])
@@ -70,7 +70,7 @@ def test_damaged_records_are_rejected_where_the_twin_rejects_them(
         with pytest.raises(InvalidRecordError):
             read(bytes(batch), check_crcs=False)
         return
-    # Offsets below 0 are nowhere: the reader starts at 0.
+    # The reader starts at offset 0, so it does not return records at negative offsets.
     assert read(bytes(batch), check_crcs=False) == [r for r in expected if r.offset >= 0]
 
 
@@ -83,7 +83,7 @@ def test_only_requested_offsets_are_returned() -> None:
 
 
 def test_records_at_earlier_offsets_are_skipped_as_by_a_consumer() -> None:
-    """A set of messages of format 0 from another log has offsets of that log."""
+    """A message set of format 0 from another log still has the offsets of that log."""
     first, second = (_core.build_batch([(None, None)] * 5, base_offset=n) for n in (10, 12))
     data = first + second + first
     assert [r.offset for r in read(data, repeats=False)] == [*range(10, 17)]

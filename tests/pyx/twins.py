@@ -1,6 +1,6 @@
 """The Python twins of `pyx/`: slow, short, and the oracles of the compiled modules.
 
-Decompression is other people's: gzip of the standard library, lz4, python-snappy, zstandard.
+They decompress with gzip of the standard library, lz4, python-snappy and zstandard.
 """
 
 import gzip
@@ -17,7 +17,7 @@ Fields = tuple[Any, ...]
 
 
 def murmur2(key: bytes) -> int:
-    """Kafka's hash, as Java's signed int."""
+    """Return Kafka's hash of a key as Java's signed int."""
     m, mask = 0x5BD1E995, 0xFFFFFFFF
     h = 0x9747B28C ^ len(key)
     whole = len(key) & ~3
@@ -38,7 +38,7 @@ def partition(key: bytes, partitions: int) -> int:
 
 
 def unsnappy(data: bytes) -> bytes:
-    """Snappy of librdkafka (one block) and of Java (blocks behind a header)."""
+    """Decompress the Snappy data of librdkafka (one block) or of Java (a header, then blocks)."""
     if not data.startswith(b"\x82SNAPPY\0"):
         return bytes(snappy.uncompress(data))
     out, at = b"", 16
@@ -65,7 +65,7 @@ def decompress(codec: int, data: bytes) -> bytes:
 
 
 class Cursor:
-    """Fields of a record, taken one after another; `ValueError` for what is not well-formed."""
+    """Reads the fields of a record one after another; raises `ValueError` for a malformed field."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -114,7 +114,7 @@ def fits(number: int) -> int:
 
 
 def records(data: bytes, *, control: bool = False) -> Iterator[Fields]:
-    """The fields of each record, in the order of `Record`'s arguments."""
+    """Yield the fields of each record, in the order of `Record`'s arguments."""
     while len(data) >= 17:
         (size,) = struct.unpack_from(">i", data, 8)
         if data[16] != 2 or size < HEADER.size - 12:

@@ -1,4 +1,4 @@
-"""The fixtures that are clients, as projects use them: in a process of their own."""
+"""The fixtures of clients, in a separate pytest process as in a user's project."""
 
 from pathlib import Path
 
@@ -258,7 +258,7 @@ def test_unsent_record_at_the_end_of_a_test_fails_it(tmp_path: Path) -> None:
 
 @pytest.mark.interval
 def test_closing_consumers_does_not_wait_for_other_members(tmp_path: Path) -> None:
-    """A LeaveGroup that follows a JoinGroup which waits for other members times out after 5 seconds."""
+    """LeaveGroup times out after 5 s if it is sent while JoinGroup waits for other members."""
     (tmp_path / "conftest.py").write_text(WAIT_STATE)
     code, out = _run(tmp_path, REJOINING, "--capture=no")
     assert code == 0, out

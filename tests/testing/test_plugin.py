@@ -1,4 +1,4 @@
-"""The pytest plugin, as projects use it: in processes of their own."""
+"""The pytest plugin, in separate pytest processes as in a user's project."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ PLUGIN = "pykafka_core.testing"
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run pytest with our plugin and no other: those installed here take seconds to import."""
+    """Run pytest with our plugin only: the import of the other installed plugins takes seconds."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", PLUGIN, *arguments]
     alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(

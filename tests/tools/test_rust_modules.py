@@ -344,7 +344,7 @@ def planned_crates(draw: st.DrawFn) -> Planned:
     layout = tuple(draw(st.booleans()) for _ in range(count))
     module = st.integers(0, count)
     imports = draw(st.frozensets(st.tuples(module, module, st.sampled_from(FORMS)), max_size=14))
-    # A glob of the crate itself or of its own module brings in names that other imports use, too.
+    # A glob of the crate or of the importing module brings in names that other imports use, too.
     kept = frozenset(each for each in imports if each[0] != each[1] and each[1] != 0)
     return Planned(parents, layout, kept)
 

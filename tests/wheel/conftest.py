@@ -15,7 +15,7 @@ from tests.support.processes.alone import alone
 from tests.support.wheel import run
 
 BUILT = ROOT / "target" / "wheels"
-"""One folder, named by the digest of the sources, holds the newest wheel."""
+"""The newest wheel is in one folder, whose name is the digest of the sources."""
 FOLDERS = ("pykafka_core", "spark_udfs", "pyx", "rust")
 FILES = (
     *("pyproject.toml", "Cargo.toml", "Cargo.lock", "Makefile", "tools/wheels.py"),
@@ -35,7 +35,7 @@ def sources() -> Iterator[Path]:
 
 
 def digest() -> str:
-    """A name for this interpreter and the contents of all sources."""
+    """Return a name for this interpreter and the contents of all sources."""
     found = hashlib.sha256(sys.version.encode())
     for path in sources():
         content = path.read_bytes()
@@ -55,7 +55,7 @@ def build(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def wheel() -> Path:
-    """The wheel, built unless its digest is that of the sources."""
+    """Return the wheel; build it unless a wheel with the digest of the sources exists."""
     charge("wheel")
     with alone(BUILT):
         folder = BUILT / digest()

@@ -1,4 +1,4 @@
-"""The wheel with its extras for Spark in an empty environment: the guide runs as its reader runs it."""
+"""The Spark guide runs as users run it, with the wheel and its extras in an empty environment."""
 
 import json
 import re
@@ -17,23 +17,23 @@ README, GUIDE = ROOT / "README.md", ROOT / "docs" / "guides" / "spark.md"
 PAGES = [README, GUIDE]
 WHERE_FROM = "import spark_udfs; print(spark_udfs.__file__)"
 SUBMITS = re.findall(r"`(spark-submit --(?:jars|packages) [^`]+)`", GUIDE.read_text())
-"""What brings the connector; a master and a program come behind it."""
+"""The commands that load the connector; a master and a program are appended to them."""
 
 
 NOTEBOOK = ("nbclient", "ipykernel")
-"""What `jupyter execute` is made of, without the pages that JupyterLab adds."""
+"""The packages that `jupyter execute` needs, without the pages that JupyterLab adds."""
 
 
 @pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the commands are of an environment that holds the wheel and what the guide names of its extras."""
+    """Folder with the commands of an environment with the wheel and the guide's extras."""
     folder = tmp_path_factory.mktemp("environment")
     yield make_environment(folder, f"{wheel}[spark,postgres,delta]", *NOTEBOOK)
-    shutil.rmtree(folder)  # 1 GB, which pytest would keep
+    shutil.rmtree(folder)  # pytest would keep this folder of 1 GB
 
 
 def cells(page: Path, address: str, dsn: str, *, snippets: int | None = None) -> list[str]:
-    """The first snippets of a page that are of Spark, and one that says where their package is."""
+    """Return the first Spark examples of a page, and one that prints the path of `spark_udfs`."""
     return [
         code.replace("localhost:9092", address).replace("dbname=shop", dsn)
         for code in [*spark_examples(page)[:snippets], WHERE_FROM]
@@ -66,7 +66,7 @@ def test_guide_explains_how_to_submit_with_the_connector() -> None:
 def test_the_guide_is_submitted(submit: str, scripts: Path, tmp_path: Path) -> None:
     with serving(scripts, tmp_path) as address:
         (tmp_path / "program.py").write_text(program(GUIDE, address, "", snippets=3))
-        # What --packages fetches stays in the folder, too.
+        # The files that --packages downloads are stored in the folder, too.
         options = f"--master 'local[2]' --conf spark.jars.ivy={tmp_path}/ivy"
         line = f"{submit} {options} program.py"
         printed = run("bash", "-euc", line, folder=tmp_path, scripts=scripts)
@@ -85,7 +85,7 @@ def test_the_guide_runs_in_a_notebook(scripts: Path, postgres_dsn: str, tmp_path
 
 
 def notebook_of(code: list[str]) -> dict[str, object]:
-    """A cell for each piece of code, in the format of Jupyter's files."""
+    """Return a notebook in Jupyter's file format, with one cell for each piece of code."""
     return {
         "nbformat": 4,
         "nbformat_minor": 4,
@@ -105,7 +105,7 @@ def notebook_of(code: list[str]) -> dict[str, object]:
 
 @pytest.mark.jvm
 def test_the_guide_runs_on_a_cluster(scripts: Path, postgres_dsn: str, tmp_path: Path) -> None:
-    """Its executors are of the workers, with the environment's Python."""
+    """The executors run on the workers, with the Python of the environment."""
     python = {"PYSPARK_PYTHON": str(scripts / "python")}
     with (
         serving(scripts, tmp_path) as address,

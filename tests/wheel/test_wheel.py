@@ -1,4 +1,7 @@
-"""The wheel in an empty environment: what a new user meets first. It is packed from what `make build` compiled."""
+"""The wheel in an empty environment, as a new user installs it.
+
+It contains the modules that `make build` compiled.
+"""
 
 import re
 import subprocess
@@ -19,12 +22,12 @@ _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINES = [line for block in _BLOCK.findall(README.read_text()) for line in block.splitlines()]
 COMMANDS = [line.removeprefix("$ ") for line in LINES if line.startswith("$ ")]
 SHOWN = [line for line in LINES if not line.startswith("$ ")]
-"""The lines that the commands print, as far as the page shows them."""
+"""The printed lines that the page shows."""
 
 
 @pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the commands are of an environment that holds the wheel, its extra ``cli`` and pytest."""
+    """Folder with the commands of an environment with the wheel, its extra ``cli`` and pytest."""
     folder = tmp_path_factory.mktemp("environment")
     return make_environment(folder, f"{wheel}[cli]", "pytest")
 
@@ -91,7 +94,7 @@ def test_the_examples_of_the_readme_run(scripts: Path, tmp_path: Path) -> None:
 
 
 def _session(scripts: Path, folder: Path, commands: list[str]) -> Iterator[str]:
-    """Run the commands one after the other, brokers in the background; yield what they print."""
+    """Run the commands one after the other, brokers in the background; yield their output."""
     server: subprocess.Popen[str] | None = None
     address = ""
     try:
