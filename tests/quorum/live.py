@@ -1,4 +1,4 @@
-"""A replica of the quorum as a node runs it, without the rest of the node: on sockets, with log and votes on a disk."""
+"""A replica of the quorum without the other parts of a node, with sockets, and a log on disk."""
 
 import os
 import threading
@@ -46,7 +46,7 @@ READ_BYTES = 1 << 20
 
 
 class Abstaining(Exchange):
-    """Of a replica that does not stand for election: nobody hears that it asks for votes."""
+    """The exchange of a replica that is never elected: its requests for votes are not sent."""
 
     def send(self, sent: Send, replied: RepliedTo) -> None:
         if isinstance(sent.body, Vote):
@@ -56,13 +56,13 @@ class Abstaining(Exchange):
 
 
 class LiveReplica:
-    """Driven by a thread of its own, within a ``with`` block.
+    """A replica that its own thread runs within a ``with`` block.
 
     Args:
-        folder: Its data directory, which an earlier one may have used.
-        peers: Where other voters are, by node id.
-        stands: For election: whether it asks for votes.
-        config: Its timeouts, and what it asks for at once.
+        folder: Its data directory, which an earlier replica may have used.
+        peers: The addresses of the other voters by node id.
+        stands: False if it must not request votes in elections.
+        config: Its timeouts, and the sizes that it requests.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class LiveReplica:
         self.directory = DataDirectory(folder)
         parts = SnapshotParts(self.directory)
         self.votes: dict[int, ReplicaKey] = {}
-        """That it gave, by epoch."""
+        """The candidates for which it has voted, by epoch."""
         self.port = core.listen("CONTROLLER", f"127.0.0.1:{port}", SERVED)
         own = {"CONTROLLER": Endpoint("127.0.0.1", self.port)}
         projection = Projection(cast("CoreTypes", _core), key.node_id, BrokerConfigs({}))
@@ -136,11 +136,11 @@ class LiveReplica:
 
     @property
     def leads(self) -> bool:
-        """Whether it may propose: it has committed in its epoch, and knows all that is committed."""
+        """Whether it can propose: it has committed in its epoch and knows all committed records."""
         return self._driver.can_propose
 
     def stop(self) -> None:
-        """From one moment to the next, with all its connections."""
+        """Stop at once, and close all connections."""
         self._is_over = True
         self._core.wake()
         self._thread.join()
@@ -148,15 +148,15 @@ class LiveReplica:
         self._core.stop(0)
 
     def propose(self, records: Sequence[Message]) -> None:
-        """Have the replica, which leads, append records as one batch."""
+        """Append records as one batch; the replica must be the leader."""
         self._proposals.append(Proposal(records, [encode(record) for record in records]))
         self._core.wake()
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        """Until it is true.
+        """Wait until the condition is true.
 
         Raises:
-            AssertionError: It is not in time, or the replica failed.
+            AssertionError: The condition was not true in time, or the replica failed.
         """
         with self._changed:
             self._changed.wait_for(lambda: self.failure or condition(), PATIENCE_S)
@@ -164,11 +164,11 @@ class LiveReplica:
         assert condition(), f"{what}: {self.replica}"
 
     def wait_until_committed(self, end: int) -> None:
-        """All before ``end``."""
+        """Wait until all records before ``end`` are committed."""
         self.wait_for(lambda: self.replica.high_watermark >= end, f"{end} is committed")
 
     def take_snapshot(self, quorum: QuorumRecords = NO_QUORUM_RECORDS) -> OffsetAndEpoch:
-        """Write a snapshot of all that is committed, and give up the log before it."""
+        """Write a snapshot of all committed records, and delete the log before its end."""
         taken: list[OffsetAndEpoch] = []
         self._asked.append(lambda: taken.append(self._take_snapshot(quorum)))
         self._core.wake()
@@ -191,12 +191,12 @@ class LiveReplica:
 
     @property
     def quorum_records(self) -> QuorumRecords:
-        """The last that it read."""
+        """The newest records of the quorum that it has read."""
         return self._driver.quorum_records(self.replica.high_watermark)
 
     @property
     def log_start(self) -> int:
-        """Of its replica."""
+        """The start offset of its log."""
         return self.replica.log.start
 
     @property

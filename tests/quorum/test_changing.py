@@ -1,4 +1,7 @@
-"""Changes of the voter set, each rule by a few events (KIP-853); whole histories are in tests/simulation/quorum."""
+"""Changes of the voter set (KIP-853): a few events test each rule.
+
+Tests of whole histories are in tests/simulation/quorum.
+"""
 
 from typing import Any
 
@@ -67,7 +70,7 @@ FIRST = ElectionState(1)
 
 
 def log_of(*voters: Voter, kraft_version: int = 1) -> LogState:
-    """Six records, the voters among them."""
+    """A log of six records; the batch with the voters ends at offset 5."""
     return LogState.loaded(6, EPOCHS, voter_sets=(VoterSet(5, voters, kraft_version),))
 
 
@@ -76,7 +79,7 @@ def driven(own: Voter, log: LogState, state: ElectionState = FIRST, **more: Any)
 
 
 def alone() -> Driven:
-    """A leader of one voter with all committed, epoch 2, end 7."""
+    """Return a leader that is the only voter, in epoch 2 with end 7; all records are committed."""
     leader = driven(ONE, log_of(ONE))
     assert leader.replica.state == "Leader"
     leader.handle(Appended(0, 6))
@@ -84,7 +87,7 @@ def alone() -> Driven:
 
 
 def leading(*voters: Voter) -> Driven:
-    """The first of voters leads in epoch 2, with all committed."""
+    """Return the first voter as the leader in epoch 2; all records are committed."""
     leader = driven(voters[0], log_of(*voters))
     leader.wait_for("Prospective")
     for _ in range(2):
@@ -143,7 +146,7 @@ def test_an_observer_that_has_caught_up_is_added_and_counts_from_the_append_on()
 
 
 def test_add_voter_can_be_answered_before_the_commit() -> None:
-    """What a node that joins by itself asks for: it cannot fetch while it waits."""
+    """A node that joins by itself requests this, because it cannot fetch while it waits."""
     leader = alone()
     leader.ask(fetch_of(TWO, 7))
     leader.ask(AddVoter(TWO, 1000, False))
@@ -180,7 +183,7 @@ def test_request_to_add_a_silent_voter_times_out() -> None:
     assert leader.only(Answer).body.error_code == RequestTimedOutError.code
 
 
-# What is refused.
+# Rejected changes.
 
 
 def test_one_change_at_a_time() -> None:
@@ -253,7 +256,7 @@ def test_removed_leader_resigns_after_the_commit() -> None:
 
 
 def test_voter_with_an_uncommitted_removal_still_stands_for_election() -> None:
-    """Its log is the longest: of two voters the other one cannot win without its vote."""
+    """The other voter cannot win: it needs this voter's vote, but its own log is shorter."""
     sets = (VoterSet(3, (ONE, TWO), 1), VoterSet(6, (TWO,), 1))
     replica = driven(ONE, LogState.loaded(6, EPOCHS, voter_sets=sets), ElectionState(1, 1))
     replica.handle(Tick(replica.replica.deadline_ms))
@@ -294,7 +297,7 @@ def test_old_voter_with_the_same_node_id_is_removed_first() -> None:
     assert joining(NEW_TWO, ONE, TWO).only(Send).body == RemoveVoter(TWO.key, 2)
 
 
-# What is in the log counts.
+# The voters in the log apply.
 
 
 def fetched(change: VoterSetChange) -> Driven:
@@ -323,7 +326,7 @@ def test_the_first_epoch_of_a_new_quorum_puts_its_voters_in_the_log() -> None:
     assert leader.replica.log.voter_set == VoterSet(3, (ONE,), 1)
 
 
-# Who is believed.
+# Trusted senders.
 
 
 def test_candidate_missing_from_the_log_gets_a_vote_unless_a_leader_is_active() -> None:
@@ -339,7 +342,7 @@ def test_candidate_missing_from_the_log_gets_a_vote_unless_a_leader_is_active() 
 
 
 def test_removed_voter_in_a_later_epoch_ends_the_current_one() -> None:
-    """It follows nobody of an earlier epoch, and so would never hear of its removal."""
+    """The removed voter ignores leaders of earlier epochs, so it would never read its removal."""
     sets = VoterSet(2, (ONE, TWO, THREE), 1), VoterSet(5, (ONE, TWO), 1)
     log = LogState.loaded(6, EPOCHS, voter_sets=sets)
     follower = driven(ONE, log, ElectionState(5, leader_id=2))
@@ -349,7 +352,7 @@ def test_removed_voter_in_a_later_epoch_ends_the_current_one() -> None:
     assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, 2, 5, False)
     follower.ask(asked._replace(epoch=6))
     assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, -1, 6, False)
-    # An observer could not end that epoch, and would follow nobody itself.
+    # An observer could not end the leader's epoch, and would have no leader itself.
     observer = driven(NEW_TWO, log, ElectionState(5, leader_id=1))
     observer.fetched(FetchAnswer(0, 1, 5, 6))
     observer.ask(asked._replace(voter=NEW_TWO.key, epoch=6))
@@ -381,7 +384,7 @@ def test_node_without_voters_asks_its_bootstrap_servers() -> None:
 
 
 def test_change_of_the_voters_completes_waiting_fetches() -> None:
-    """Its commit needs their fetches: with this one held back it would wait until the fetch is due."""
+    """The commit needs the next fetch of the voter, which first waits for the reply to this one."""
     leader = leading(ONE, TWO, THREE)
     leader.ask(fetch_of(TWO, 7)._replace(wait_ms=500, high_watermark=7))
     waiting = leader.numbers

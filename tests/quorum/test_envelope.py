@@ -1,4 +1,4 @@
-"""Requests and answers of the quorum are Kafka's messages, and come back from their bytes as they were."""
+"""Requests and replies of the quorum are Kafka's messages, and round-trip through their bytes."""
 
 import struct
 
@@ -105,7 +105,7 @@ leaders = st.integers(-1, 2**31 - 1)
 
 
 def batch(base_offset: int, epoch: int, count: int, body: bytes = b"records") -> bytes:
-    """A record batch, as far as its header goes."""
+    """A record batch with a valid header; the bytes of its records can be invalid."""
     rest = struct.pack(">hiqqqhii", 0, count - 1, 0, 0, -1, -1, -1, count) + body
     head = struct.pack(">qiibI", base_offset, len(rest) + 9, epoch, 2, crc32c(rest))
     return head + rest
@@ -115,7 +115,7 @@ batches = st.lists(st.builds(batch, offsets, epochs, st.integers(1, 1000), st.bi
 
 
 def in_version(body: Body, request: QuorumRequest, version: int) -> QuorumRequest:
-    """As it is after the way over the wire."""
+    """Return the request after it was encoded and decoded in a version."""
     wire = bytes(encode_message(request, version))
     message = decode_request_bytes(api_versions(body).api_key, version, wire)
     assert isinstance(
@@ -145,7 +145,7 @@ def test_request_round_trips(body: Body, data: st.DataObject) -> None:
     version = data.draw(st.integers(lowest, highest))
     message = in_version(body, encode_request(ENVELOPE, body), version)
     if isinstance(body, Fetch) and version < 18:
-        body = body._replace(high_watermark=2**63 - 1)  # as Kafka takes one that does not say
+        body = body._replace(high_watermark=2**63 - 1)  # Kafka's default for a missing field
     assert decode_request(ENVELOPE, message) == body
 
 
@@ -230,7 +230,7 @@ def no_time() -> FetchRequest:
 
 
 def consumer() -> FetchRequest:
-    """Of another topic, by a consumer."""
+    """A Fetch of a consumer for another topic."""
     topic = FetchRequest.FetchTopic(
         topic_id=bytes(16), partitions=[FetchRequest.FetchPartition(partition=0)]
     )
@@ -279,13 +279,14 @@ def test_a_damaged_batch_is_not_used(at: int) -> None:
         found = cut(batch(10, 4, 3) + bytes(damaged))
     except CorruptMessageError:
         return
-    # Its length says that there is more of it to come, or it is of another epoch, which no checksum covers.
+    # Either the damaged length exceeds the data, so the batch seems incomplete; or the epoch is
+    # wrong, which the checksum does not cover.
     assert len(found) == 1 if at < 12 else found[1].leader_epoch != 5
 
 
 @pytest.mark.parametrize("epoch", [EPOCH_MAX + 1, 2**31 - 1])
 def test_epoch_without_a_successor_is_rejected(epoch: int) -> None:
-    """One frame would have ended the quorum: the next epoch has to be a number of 32 bits."""
+    """Such a frame would have stopped all elections: the next epoch must fit into 32 bits."""
     begin = BeginQuorumEpoch(1, ENVELOPE.key, epoch)
     refused = decode_request(ENVELOPE, encode_request(ENVELOPE, begin))
     assert isinstance(refused, BeginQuorumEpochResponse)

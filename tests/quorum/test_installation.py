@@ -1,4 +1,4 @@
-"""A snapshot of the leader's takes the place of a node's log, on sockets and disks; a kill may end that anywhere."""
+"""A node replaces its log by a snapshot of the leader, also if it is killed at any step of it."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def topic(number: int) -> Message:
 
 
 def leave_behind(cluster: Cluster, count: int = 10) -> tuple[int, OffsetAndEpoch]:
-    """A follower that is away while its leader's log loses its beginning; it, and the leader's snapshot."""
+    """Stop a follower while its leader deletes the start of the log; return it and the snapshot."""
     cluster.start(1, 2, 3)
     leader = cluster.leader()
     cluster.up[leader].propose([FEATURE])
@@ -131,7 +131,7 @@ def test_snapshot_is_installed_after_the_disk_was_full(
 def test_node_killed_between_any_two_steps_recovers(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is copied before each step, as a kill at that point would leave it."""
+    """The directory is copied before each step; a copy is the state after a kill at that step."""
     away, snapshot_id = leave_behind(cluster)
     data = tmp_path / str(away)
     killed: dict[str, Path] = {}

@@ -1,4 +1,4 @@
-"""A broker that is alone puts its voter in the log: ``kraft.version`` is raised from 0 to 1."""
+"""A single broker writes its voter to the log when ``kraft.version`` is raised from 0 to 1."""
 
 from functools import partial
 from pathlib import Path

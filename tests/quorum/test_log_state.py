@@ -1,4 +1,4 @@
-"""The log as numbers, against a list that has the epoch of every record."""
+"""`LogState` is compared with a list that contains the epoch of every record."""
 
 import pytest
 from hypothesis import strategies as st
@@ -15,10 +15,11 @@ class Logs(RuleBasedStateMachine):
         super().__init__()
         self.log = LogState()
         self.epochs: list[int] = []
-        """Of each record since offset 0."""
+        """The epoch of each record from offset 0 on."""
         self.start = 0
         self.writes: list[tuple[int, list[int]]] = []
-        """Under way: where it begins, and the epochs of the records that the disk has then."""
+        """Pending writes: the base offset, and the epochs of all records on disk after the
+        write."""
         self.synced: list[int] = []
 
     @rule(count=st.integers(1, 3), step=st.integers(0, 2))
@@ -125,7 +126,7 @@ FIRST = OffsetAndEpoch(4, 1)
     ],
 )
 def test_snapshot_beyond_the_log_replaces_it(newest: OffsetAndEpoch, is_replaced: bool) -> None:
-    """A crash may have come after the snapshot got its name and before the log was empty."""
+    """A crash may have happened after the snapshot got its name, before the log was emptied."""
     found = recovered(4, 8, EPOCHS, [newest, FIRST, OffsetAndEpoch(2, 1)])
     kept = LogState.loaded(8, EPOCHS, FIRST, newest)
     assert found == (LogState.of_snapshot(newest) if is_replaced else kept, is_replaced)

@@ -1,4 +1,4 @@
-"""Writes to the metadata log of a member: in order, and again after a full disk has got some of the reserve."""
+"""Writes to the metadata log run in order, and are retried after the reserve releases space."""
 
 from typing import cast
 
@@ -14,7 +14,7 @@ FULL = Completed(KafkaStorageError.code, -1)
 
 
 class Commands:
-    """What is asked of the core."""
+    """A fake core that records the appended batches."""
 
     def __init__(self) -> None:
         self.appended: list[tuple[int, bytes]] = []

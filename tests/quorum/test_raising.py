@@ -1,4 +1,4 @@
-"""``kraft.version`` is raised from 0 to 1, and static voters come into the log (KIP-853)."""
+"""``kraft.version`` is raised from 0 to 1, and static voters are written to the log (KIP-853)."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def driven(state: ElectionState = STATE) -> Driven:
 
 
 def leading(*described: Voter) -> Driven:
-    """It leads in epoch 4, has committed that, and has these descriptions."""
+    """Return a leader that has committed in epoch 4 and received these descriptions of voters."""
     leader = driven()
     leader.elect()
     epoch = leader.replica.leader_epoch
@@ -65,7 +65,7 @@ def sent(follower: Driven) -> list[object]:
 
 
 def following() -> Driven:
-    """It has fetched from node 2 in epoch 4."""
+    """Return a follower that has fetched from node 2 in epoch 4."""
     follower = driven(ElectionState(4, leader_id=2))
     assert sent(follower) == ["Fetch"]
     follower.fetched(FetchAnswer(0, 2, 4, -1))
@@ -149,7 +149,7 @@ def test_the_version_stays_until_every_voter_has_described_itself_and_supports_i
 
 
 def test_leader_without_descriptions_of_its_epoch_does_not_raise_the_version() -> None:
-    """The node lost its leadership and won it again after the request was decided."""
+    """After the decision about the request, the node lost the leadership and won it again."""
     leader = leading(TWO, THREE)
     leader.replica = leader.replica._replace(role=leading().replica.role)
     before = leader.replica.log

@@ -1,4 +1,7 @@
-"""One replica of a quorum as a value, each rule by a few events; whole quorums are in tests/simulation/quorum."""
+"""One replica of a quorum as a value: a few events test each rule.
+
+Tests of whole quorums are in tests/simulation/quorum.
+"""
 
 from typing import Any, TypeVar
 
@@ -70,14 +73,14 @@ OBSERVER = ReplicaKey(4, bytes(16))
 VOTERS = ONE, TWO, THREE
 RECORDS: list[Message] = [ProducerIdsRecord(next_producer_id=1)]
 PROPOSAL = Proposal(RECORDS, [b"a"])
-# Epoch 1 from offset 0, epoch 3 from offset 4, the end is 6.
+# Epoch 1 starts at offset 0, epoch 3 at offset 4; the end is 6.
 LOG = LogState.loaded(6, (EpochStart(1, 0), EpochStart(3, 4)))
 STATE = ElectionState(5)
 AnyT = TypeVar("AnyT")
 
 
 class Driven:
-    """A replica whose writes to quorum-state are done at once."""
+    """A replica whose writes to quorum-state complete at once."""
 
     def __init__(
         self,
@@ -126,13 +129,13 @@ class Driven:
         return [output for output in self.outputs if isinstance(output, kind)]
 
     def vote_of(self, node_id: int, *, granted: bool) -> None:
-        """A node answers the vote that it was asked for last."""
+        """A node replies to the last request for a vote that was sent to it."""
         correlation = next(c for c, node, _ in self.replica.sent if node == node_id)
         answer = VoteAnswer(0, -1, self.replica.leader_epoch, granted)
         self.handle(Replied(self.replica.now_ms, correlation, answer))
 
     def elect(self) -> None:
-        """Make it the leader, with its first record on the disk but not committed."""
+        """Make it the leader; its first record is on disk but not committed."""
         self.wait_for("Prospective")
         self.vote_of(2, granted=True)
         self.vote_of(2, granted=True)
@@ -140,7 +143,7 @@ class Driven:
         self.handle(Appended(0, self.replica.log.end - 1))
 
     def fetched(self, answer: FetchAnswer | SnapshotAnswer) -> list[ReplicaOutput]:
-        """The fetch under way is answered."""
+        """The leader replies to the pending fetch."""
         ((correlation, _, _),) = self.replica.sent
         return self.handle(Replied(self.replica.now_ms, correlation, answer))
 
@@ -398,7 +401,7 @@ def test_records_synced_by_a_majority_are_committed_from_the_own_epoch_on() -> N
 
 
 def test_new_leader_sends_no_high_watermark_before_a_commit_in_its_epoch() -> None:
-    """Its followers may know of a later one, and Apache Kafka's end themselves where it goes back."""
+    """Followers may know a higher one, and those of Apache Kafka exit if it decreases."""
     driven = follower()
     driven.fetched(FetchAnswer(0, 2, 5, 4))
     driven.elect()
@@ -749,7 +752,7 @@ def test_each_part_counts_as_a_reply_of_the_leader() -> None:
 
 
 def test_new_leader_is_first_asked_for_records() -> None:
-    """Its snapshots are other bytes."""
+    """The bytes of its snapshot may differ from those of the previous leader."""
     driven = downloading()
     driven.fetched(part(0, b"abc"))
     driven.ask(BeginQuorumEpoch(3, ONE, 6))
@@ -903,7 +906,7 @@ def test_observer_without_replies_searches_for_another_leader() -> None:
 
 
 def test_observer_whose_leader_stopped_asks_the_others_after_a_pause() -> None:
-    """The fetch timeout would cost a broker its session where that is as short."""
+    """If a broker waited for the fetch timeout, a session of the same length would expire."""
     driven = Driven(key=OBSERVER, state=ElectionState(6, 3), log=LogState())
     ((correlation, node_id, _),) = driven.replica.sent
     driven.handle(Replied(driven.replica.now_ms, correlation, None, is_gone=True))

@@ -1,4 +1,4 @@
-"""A quorum of one as a value: each case, then random histories against a model of the log."""
+"""A quorum of one voter as a value: single cases, then random histories and a model of the log."""
 
 import pytest
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ def test_unexpected_append_is_a_bug() -> None:
 def test_epoch_starts_as_in_kafka() -> None:
     _, (command,) = START.handle(BeginEpoch())
     assert command == Append(3, [leader_change(7, [7], [7])], (b"\0\0\0\x02",), 2)
-    # The control record of Kafka 4.2.1 in a log of its own, with node id 1.
+    # The control record in a log that Kafka 4.2.1 wrote with node id 1.
     kafka = bytes.fromhex("0000" + "00000001" + "02" + "0000000100" + "02" + "0000000100" + "00")
     assert leader_change(1, [1], [1]) == kafka
 
@@ -100,7 +100,7 @@ def test_records_that_cannot_be_appended_leave_the_version_raised() -> None:
 
 
 class Histories(RuleBasedStateMachine):
-    """Epochs, proposals and appends that succeed, fail or leave a gap, in any order the rules allow."""
+    """Epochs, proposals and appends in any valid order; appends succeed, fail or leave a gap."""
 
     @initialize(end=st.integers(0, 2**40), epoch=st.integers(1, 2**31 - 1))
     def begin(self, end: int, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""Replicas of ours over real sockets: they elect, replicate and go on without one of them."""
+"""Our replicas on real sockets elect a leader, replicate, and continue if one of them stops."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ VOTERS = tuple(ReplicaKey(node, bytes(15) + bytes((node,))) for node in (1, 2, 3
 
 
 class Cluster:
-    """Three replicas, each in a folder of its own, where it comes back."""
+    """Three replicas; each has its own folder, which it uses again after a restart."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder = folder
@@ -45,7 +45,7 @@ class Cluster:
             self.up.pop(node_id).stop()
 
     def leader(self) -> int:
-        """The one that has committed in its epoch."""
+        """Wait for a replica that has committed in its epoch; return its node id."""
 
         def leads() -> list[int]:
             return [node_id for node_id, one in self.up.items() if one.leads]
@@ -54,7 +54,7 @@ class Cluster:
         return leads()[0]
 
     def agree(self, least: int) -> bytes:
-        """What all that are up have committed, which is the same as far as the shortest goes."""
+        """Check that the running replicas have committed equal batches; return the shortest log."""
         for one in self.up.values():
             one.wait_until_committed(least)
         committed = [one.committed for one in self.up.values()]
@@ -100,7 +100,7 @@ def test_follower_that_was_down_gets_the_committed_records(cluster: Cluster) -> 
 def test_leader_sends_no_more_than_requested_or_one_batch(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A leader sent up to 1 MiB, whatever the Fetch said (`controller.quorum.fetch.max.bytes`)."""
+    """Leaders once sent up to 1 MiB for any Fetch (`controller.quorum.fetch.max.bytes`)."""
     cluster.start(1, 2, 3)
     leader = cluster.leader()
     away = next(node_id for node_id in cluster.up if node_id != leader)

@@ -1,4 +1,4 @@
-"""Static voters: a voter is its node id, whatever its directory."""
+"""The node id alone identifies a static voter; its directory id does not count."""
 
 import json
 
@@ -100,7 +100,7 @@ def test_quorum_state_is_version_0_with_the_voters() -> None:
 
 
 def test_static_voters_apply_again_after_a_start_truncated_the_record_of_voters() -> None:
-    """A controller was killed before others had its record that raises `kraft.version`."""
+    """A controller was killed before others replicated its record that raises `kraft.version`."""
     listener = Listener("CONTROLLER", "h", 9093)
     start = StartConfig.from_settings(
         {

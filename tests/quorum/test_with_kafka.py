@@ -1,4 +1,7 @@
-"""Beside Apache Kafka's own controller: a replica of ours follows it, votes for it, and holds its log byte for byte."""
+"""Our replica in a quorum with Apache Kafka's controller.
+
+It follows that controller and votes for it, and both logs are equal byte for byte.
+"""
 
 import base64
 import json
@@ -27,7 +30,7 @@ from tests.support.patience import PATIENCE_S, eventually
 pytestmark = pytest.mark.jvm
 
 NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
-"""Coordinators that our brokers do not have: the cluster must not count on them."""
+"""Our brokers do not have these coordinators, so the cluster must not use them."""
 STANDS_BY = (
     "controller.quorum.election.timeout.ms=600000\ncontroller.quorum.fetch.timeout.ms=600000\n"
 )
@@ -36,7 +39,7 @@ THEIRS = ReplicaKey(1, bytes(range(101, 117)))
 
 
 def text_of(directory_id: bytes) -> str:
-    """As Kafka writes a Uuid."""
+    """Return the text that Kafka uses for a Uuid."""
     return base64.urlsafe_b64encode(directory_id).decode().rstrip("=")
 
 
@@ -44,7 +47,7 @@ CLUSTER_ID = text_of(bytes(range(50, 66)))
 
 
 def voters_at(theirs: int, own: int) -> str:
-    """Both voters, as the storage tool takes them."""
+    """Return both voters in the format of Kafka's storage tool."""
     ports = ((THEIRS, theirs), (OWN, own))
     return ",".join(
         f"{key.node_id}@127.0.0.1:{port}:{text_of(key.directory_id)}" for key, port in ports
@@ -73,13 +76,16 @@ def log_of(data: Path) -> bytes:
 
 
 def last_segment(data: Path) -> Path:
-    """The one written to. While a snapshot is installed, the segment that it replaces may be there too."""
+    """Return the active segment.
+
+    While a snapshot is installed, the segment that it replaces may also exist.
+    """
     return max((data / "__cluster_metadata-0").glob("*.log"))
 
 
 @contextmanager
 def standby(folder: Path, port: int, cluster_id: str, voters: str) -> Iterator[Path]:
-    """A node of theirs that is a controller alone, and leaves it to others to stand for election; its data."""
+    """Run a controller of Kafka that does not become a candidate; yield its data directory."""
     quorum = ["-t", cluster_id, "--initial-controllers", voters]
     with controller_alone(folder, port, port, quorum) as data:
         yield data
@@ -87,7 +93,7 @@ def standby(folder: Path, port: int, cluster_id: str, voters: str) -> Iterator[P
 
 @contextmanager
 def observer(folder: Path, port: int, leader: int, cluster_id: str) -> Iterator[Path]:
-    """A node of theirs that is a controller alone without a vote; its data."""
+    """Run a controller of Kafka that is not a voter; yield its data directory."""
     quorum = ["-t", cluster_id, "--no-initial-controllers"]
     with controller_alone(folder, port, leader, quorum) as data:
         yield data
@@ -167,7 +173,7 @@ SNAPSHOT_EACH_KILOBYTE = {"metadata.log.max.record.bytes.between.snapshots": "10
 
 
 def snapshots_in(data: Path) -> list[Path]:
-    """Those of a log, oldest first; not what a node was formatted with."""
+    """Return the snapshots of a log, oldest first, without the bootstrap snapshot."""
     found = sorted((data / "__cluster_metadata-0").glob("*.checkpoint"))
     return [path for path in found if not path.name.startswith(f"{0:020}")]
 
@@ -236,7 +242,7 @@ def test_late_controller_of_kafka_gets_our_snapshot(
 def test_voter_grants_votes_to_kafka_and_replicates_its_records(
     tmp_path: Path, controller: socket.socket
 ) -> None:
-    """Of two voters each is needed: without ours they would neither lead nor commit."""
+    """Both of two voters are needed: without ours, Kafka's could not lead or commit."""
     with reserve_port() as own_port:
         at = (controller.getsockname()[1], own_port.getsockname()[1])
         voters, peers = voters_at(*at), {1: Endpoint("127.0.0.1", at[0])}
@@ -270,7 +276,7 @@ def test_voter_grants_votes_to_kafka_and_replicates_its_records(
 def test_standby_of_kafka_holds_the_log_of_our_leader(
     tmp_path: Path, controller: socket.socket
 ) -> None:
-    """Of two voters each is needed: what ours commits is on their disk."""
+    """Both of two voters are needed: the records that ours commits are on Kafka's disk."""
     with reserve_port() as own_port:
         at = (controller.getsockname()[1], own_port.getsockname()[1])
         peers = {1: Endpoint("127.0.0.1", at[0])}
@@ -291,7 +297,7 @@ def test_standby_of_kafka_holds_the_log_of_our_leader(
 def test_static_voters_of_both_kinds_make_a_quorum(
     tmp_path: Path, controller: socket.socket
 ) -> None:
-    """Of two voters each is needed, whichever leads: theirs and ours vote for each other, through a kill of ours."""
+    """Both of two voters are needed with each leader, before and after our voter is killed."""
     theirs = controller.getsockname()[1]
     with static_voters(tmp_path / "ours", 2) as cluster:
         cluster.use_voters({THEIRS.node_id: theirs, 2: cluster.controller_port(2)})
@@ -312,7 +318,7 @@ def test_static_voters_of_both_kinds_make_a_quorum(
 
 
 def is_same_log(one: Path, other: Path) -> bool:
-    """Without what is reserved behind the last batch."""
+    """Compare two logs without the reserved space after the last batch."""
     held = log_of(one).rstrip(bytes(1))
     return len(held) > 0 and held == log_of(other).rstrip(bytes(1))
 
@@ -321,7 +327,7 @@ def is_same_log(one: Path, other: Path) -> bool:
 
 
 def metadata_quorum(bootstrap: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Apache Kafka's kafka-metadata-quorum."""
+    """Run Apache Kafka's tool kafka-metadata-quorum."""
     java = ["java", *QUICK_TO_START, "-cp", ApacheKafka.classpath()]
     command = "org.apache.kafka.tools.MetadataQuorumCommand"
     return subprocess.run(
