@@ -296,7 +296,7 @@ class IdempotentSink:
             read = self._read_so_far(transaction, ids, {} if batch_id else logs)
             self._check_ends(read, logs, brokers)
             self._check_start(read, plan, batch_id)
-            # Skip now what may be skipped: tasks require that no mark is before the batch.
+            # Skip permitted gaps here: the tasks require that no mark is before the batch.
             begun = read.advanced(plan.starts)
             transaction.advance(begun)
         task = Task(

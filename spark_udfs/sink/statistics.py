@@ -1,4 +1,4 @@
-"""Statistics of a sink: what it committed, how fast, and its lag."""
+"""Statistics of a sink: committed rows, speed and lag."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -99,8 +99,7 @@ def _is_voter(node_id: int) -> str:
 
 
 def check_broker_only(plan: Plan, voters: VoterSet) -> None:
-    """Check that a node that is only a broker is no voter in its own log, after the newest
-    snapshot.
+    """Check that a broker-only node is not a voter in its own log after the newest snapshot.
 
     Raises:
         ClusterError: The quorum would count on its vote, but it would not vote.

@@ -178,8 +178,10 @@ class DataDirectory:
         return int(found[1]) if found else -1
 
     def last_epoch(self) -> int:
-        """Return the highest known epoch, 0 for none; quorum-state may be lost, and epochs never
-        decrease.
+        """Return the highest known epoch, or 0 if no epoch is known.
+
+        The log and the snapshots are read, too, because quorum-state may be lost, but epochs must
+        never decrease.
 
         Raises:
             StorageError: A file is invalid.

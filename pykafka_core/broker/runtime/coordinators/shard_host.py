@@ -271,7 +271,7 @@ class ShardHost(Generic[S]):
         self._drop(error_code)
 
     def topics_deleted(self, topics: Mapping[str, bytes]) -> None:
-        """Let the machine remove its data about deleted topics."""
+        """Remove the data about deleted topics from the machine."""
         if self._machine is not None:
             machine = self._machine
             self._take(lambda turn: machine.topics_deleted(topics, turn), self._core.now_ns())
