@@ -1,7 +1,7 @@
 """Requests per second of one control thread: Python's work, from an event to its response.
 
-The data plane is that of the test kit, whose appends are free: there are no sockets, no disk and no
-other thread.
+The data plane is `FakeCore`, whose appends are free: there are no sockets, no disk and no other
+thread.
 """
 
 from typing import Any
@@ -19,9 +19,9 @@ from pykafka_core.protocol.messages import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from pykafka_core.testing import fake_core
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated import fake_core
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 OFFSET_COMMIT, HEARTBEAT = (8, 7), (12, 3)
 GROUPS, PARTITIONS = 100, 10

@@ -20,8 +20,8 @@ from pykafka_core.errors import (
     NotControllerError,
 )
 from pykafka_core.protocol.messages import BrokerHeartbeatResponse
-from pykafka_core.testing.fake_core import FakeCore
 from tests.handlers.cluster_world import ClusterWorld
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core

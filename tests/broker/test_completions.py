@@ -12,7 +12,7 @@ from pykafka_core.protocol.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 REQUEST_TIMED_OUT = 7
 MINUTES_NS = 10 * 60 * 10**9

@@ -81,10 +81,10 @@ from pykafka_core.protocol.messages import (
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
-from pykafka_core.testing import fake_core
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_TOPIC
 from tests.support.calls import counting_calls
 from tests.support.patience import POLL_NS
+from tests.support.simulated import fake_core
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

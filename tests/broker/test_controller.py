@@ -20,9 +20,9 @@ from pykafka_core.protocol.messages import (
     DescribeClusterRequest,
     Message,
 )
-from pykafka_core.testing import fake_core
-from pykafka_core.testing.fake_core import FakeCore, ImageDelta
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated import fake_core
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore, ImageDelta
 
 MESSAGE_TOO_LARGE = 10
 

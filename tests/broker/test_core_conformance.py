@@ -12,9 +12,9 @@ from pykafka_core.metadata.records.codec import decode_batches, encode
 from pykafka_core.protocol.messages import ProducerIdsRecord
 from pykafka_core.quorum.log.batches import cut
 from pykafka_core.quorum.log.records import leader_change
-from pykafka_core.testing import fake_core
 from pykafka_core.types import METADATA_TOPIC_ID
 from tests.support.patience import PATIENCE_NS, exactly
+from tests.support.simulated import fake_core
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core, Marker, PartitionId, Peer

@@ -31,9 +31,9 @@ from pykafka_core.protocol.messages import (
     FindCoordinatorRequest,
     InitProducerIdRequest,
 )
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.transaction_requests import Producer, add, producer_of
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 TURNS = 40
 ENDS_THE_BROKER = {"append", "apply", "commit", "horizon_ns", "now_ns", "wait"}

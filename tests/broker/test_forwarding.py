@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import RequestTimedOutError
 from pykafka_core.handlers.registry import BY_KEY
 from pykafka_core.quorum.wire.envelope import Endpoint
-from pykafka_core.testing.fake_core import FakeCore, request
+from tests.support.simulated.fake_core import FakeCore, request
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core

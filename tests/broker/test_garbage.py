@@ -75,9 +75,9 @@ from pykafka_core.protocol.messages import (
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC, ConfigResource
 from tests.support.patience import seconds
+from tests.support.simulated.broker import SimulatedBroker
 from tests.support.wire import Connection
 
 ROOT = Path(__file__).parents[2]

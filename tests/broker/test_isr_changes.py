@@ -18,9 +18,9 @@ from pykafka_core.errors import (
     UnknownServerError,
 )
 from pykafka_core.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from pykafka_core.testing.fake_core import FakeCore
 from tests.broker.asked_channel import AskedChannel
 from tests.handlers.cluster_world import TOPIC_ID, ClusterWorld
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core

@@ -11,8 +11,8 @@ from pykafka_core.protocol.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
 )
-from pykafka_core.testing.fake_core import FakeCore
 from tests.broker.asked_channel import AskedChannel
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 Log = pytest.LogCaptureFixture
 

@@ -14,8 +14,8 @@ from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import BrokerNotAvailableError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome
-from pykafka_core.testing import fake_core
-from pykafka_core.testing.fake_core import FakeCore
+from tests.support.simulated import fake_core
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core, Event

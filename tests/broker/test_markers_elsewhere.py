@@ -17,8 +17,6 @@ from pykafka_core.protocol.messages import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from pykafka_core.testing.fake_core import Peer, Sent
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import TRANSACTION_TOPIC
 from tests.handlers.foreign_brokers import commit
 from tests.handlers.group_requests import pass_ms
@@ -30,6 +28,8 @@ from tests.handlers.transaction_requests import (
     producer_of,
     transactional_broker,
 )
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import Peer, Sent
 
 PAYMENTS = bytes(15) + b"\x77"
 NETWORK, FENCED, NOT_LEADER, OLD_EPOCH, STORAGE = 13, 52, 6, 47, 56

@@ -7,7 +7,7 @@ import pytest
 
 from pykafka_core.broker.notices import INTERVAL_NS, KINDS_MAX, Notices
 from pykafka_core.broker.seam.log_bridge import drain_into_logging
-from pykafka_core.testing.fake_core import FakeCore
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core

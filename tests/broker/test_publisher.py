@@ -30,10 +30,10 @@ from pykafka_core.protocol.messages import (
     Message,
 )
 from pykafka_core.quorum.quorum import Committed
-from pykafka_core.testing import fake_core
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+from tests.support.simulated import fake_core
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 KAFKA_STORAGE_ERROR = 56
 

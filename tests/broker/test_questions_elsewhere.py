@@ -18,13 +18,13 @@ from pykafka_core.protocol.messages import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from pykafka_core.testing.fake_core import Sent
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.handlers.foreign_brokers import commit
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import TOPIC, topic_id
 from tests.handlers.transaction_requests import ID, commit_offsets, transactional_broker
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import Sent
 
 PEER = (ADD_PARTITIONS_TO_TXN.purpose, "node-2", 9092)
 PRODUCER = (7, 3)

@@ -6,11 +6,11 @@ from pykafka_core.broker.runtime.coordinators.settling import AT_ONCE, Settling
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.handlers.outcome import Coordinated
 from pykafka_core.protocol.messages import FindCoordinatorRequest, JoinGroupResponse
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.broker.test_slices import TickingCore, step
 from tests.handlers.group_requests import join_request
 from tests.support.calls import counting_calls
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core

@@ -38,7 +38,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.metadata.health import Replicas, State
-from pykafka_core.testing.fake_core import FakeCore, ImageDelta, PartitionImage, TopicImage
+from tests.support.simulated.fake_core import FakeCore, ImageDelta, PartitionImage, TopicImage
 
 TOPIC_ID = b"internal topic  "
 PLACE = ShardPlace("__internal", TOPIC_ID, 0, 3)

@@ -27,9 +27,9 @@ from pykafka_core.protocol.messages import (
     Message,
     PartitionRecord,
 )
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core

@@ -18,8 +18,8 @@ from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+from tests.support.simulated.broker import SimulatedBroker
 from tools.verdicts.__main__ import NODE_ID, TOPIC
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka-4.2.1-verdicts.json"

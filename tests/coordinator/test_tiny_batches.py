@@ -16,11 +16,11 @@ from pykafka_core.protocol.messages import (
     InitProducerIdRequest,
     LeaveGroupRequest,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC, RESOURCE_TOPIC, TRANSACTION_TOPIC
 from tests.handlers.group_requests import join_request, joined
 from tests.handlers.offset_requests import commit
 from tests.handlers.transaction_requests import ID, producer_of, transactional_broker
+from tests.support.simulated.broker import SimulatedBroker
 
 TOO_SMALL = "60"
 """A batch's header alone takes 61 bytes."""

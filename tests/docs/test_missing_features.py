@@ -17,10 +17,10 @@ from confluent_kafka.admin import (
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.handlers.registry import API_VERSIONS
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.quota_requests import CLIENT, INVALID_REQUEST, Entity, limit
 from tests.support.examples import PAGES, ROOT
 from tests.support.patience import PATIENCE_S
+from tests.support.simulated.broker import SimulatedBroker
 
 CLAIM = re.compile(r"\b[Nn]ot (?:built|offered|yet)\b|\bNo\b[^.|]* yet\b")
 OTHER_PAGES = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 @pytest.fixture

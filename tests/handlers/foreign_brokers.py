@@ -11,7 +11,7 @@ from pykafka_core.protocol.messages import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 SELF = 1
 GONE = 2

@@ -8,8 +8,8 @@ from pykafka_core.protocol.messages import (
     JoinGroupResponse,
     SyncGroupRequest,
 )
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 
 def pass_ms(broker: SimulatedBroker, duration_ms: int) -> None:

@@ -7,8 +7,8 @@ from pykafka_core.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator
+from tests.support.simulated.broker import SimulatedBroker
 
 TOPIC = "orders"
 ABSENT_ID = bytes(15) + b"\xff"

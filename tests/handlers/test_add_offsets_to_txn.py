@@ -2,7 +2,6 @@
 
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.protocol.messages import FindCoordinatorRequest
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.transaction_requests import (
     ID,
     add_offsets,
@@ -11,6 +10,7 @@ from tests.handlers.transaction_requests import (
     producer_of,
     transactional_broker,
 )
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def test_partition_of_the_group_is_added() -> None:

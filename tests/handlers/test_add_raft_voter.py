@@ -2,7 +2,7 @@
 
 from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.protocol.messages import AddRaftVoterRequest, AddRaftVoterResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def test_quorum_without_a_controller_listener_accepts_no_voters(

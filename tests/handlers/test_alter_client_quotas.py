@@ -6,7 +6,6 @@ import pytest
 
 from pykafka_core.metadata.image.image import QuotaKey
 from pykafka_core.protocol.messages import ClientQuotaRecord
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.foreign_brokers import commit
 from tests.handlers.quota_requests import (
     CLIENT,
@@ -18,6 +17,7 @@ from tests.handlers.quota_requests import (
     entry,
     limit,
 )
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def core_quotas(broker: SimulatedBroker) -> object:

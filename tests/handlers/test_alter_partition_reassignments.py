@@ -8,7 +8,6 @@ from pykafka_core.protocol.messages import (
     ConfigRecord,
     PartitionChangeRecord,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC
 from tests.handlers.foreign_brokers import (
     GONE,
@@ -21,6 +20,7 @@ from tests.handlers.foreign_brokers import (
     orders,
     register_gone,
 )
+from tests.support.simulated.broker import SimulatedBroker
 
 UNKNOWN, TIMED_OUT, INVALID_FACTOR, INVALID_ASSIGNMENT, NO_REASSIGNMENT = 3, 7, 38, 39, 85
 Change = tuple[str, int, list[int] | None]

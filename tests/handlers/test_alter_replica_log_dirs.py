@@ -3,8 +3,8 @@
 import pytest
 
 from pykafka_core.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.foreign_brokers import GONE, SELF, make_orders, register_gone
+from tests.support.simulated.broker import SimulatedBroker
 
 HERE = "memory"
 """The name of the log directory of a broker in memory."""

@@ -9,10 +9,10 @@ from pykafka_core.protocol.messages import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.coordinator.group.consumer.world import FIRST
 from tests.handlers.group_requests import joined
 from tests.handlers.test_consumer_group_heartbeat import beat, broker_with_topic, partitions
+from tests.support.simulated.broker import SimulatedBroker
 
 NO_OPERATIONS = -(2**31)
 

@@ -41,7 +41,6 @@ from pykafka_core.protocol.messages import (
     OffsetFetchResponse,
     UpdateFeaturesRequest,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_GROUP
 from tests.coordinator.group.consumer.world import FIRST
 from tests.handlers.group_requests import (
@@ -50,6 +49,7 @@ from tests.handlers.group_requests import (
     joined,
     pass_ms,
 )
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def broker_with_topic(partitions_count: int = 4) -> SimulatedBroker:

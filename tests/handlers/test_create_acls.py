@@ -3,7 +3,7 @@
 import pytest
 
 from pykafka_core.protocol.messages import CreateAclsRequest, CreateAclsResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 REFUSED = (54, "No Authorizer is configured.")
 

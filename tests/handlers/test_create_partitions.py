@@ -9,7 +9,7 @@ from pykafka_core.protocol.messages import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 Topic = CreatePartitionsRequest.CreatePartitionsTopic
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from pykafka_core.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC
+from tests.support.simulated.broker import SimulatedBroker
 
 Topic = CreateTopicsRequest.CreatableTopic
 Result = CreateTopicsResponse.CreatableTopicResult

@@ -7,8 +7,8 @@ from pykafka_core.protocol.messages import (
     DeleteGroupsResponse,
     LeaveGroupRequest,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, joined
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def deleted(broker: SimulatedBroker, *group_ids: str, version: int = 2) -> list[tuple[str, int]]:

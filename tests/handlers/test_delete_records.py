@@ -7,7 +7,7 @@ from pykafka_core.protocol.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 Topic = DeleteRecordsRequest.DeleteRecordsTopic
 Partition = DeleteRecordsRequest.DeleteRecordsPartition

@@ -7,8 +7,8 @@ from pykafka_core.protocol.messages import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC, ZERO_ID
+from tests.support.simulated.broker import SimulatedBroker
 
 State = DeleteTopicsRequest.DeleteTopicState
 Result = DeleteTopicsResponse.DeletableTopicResult

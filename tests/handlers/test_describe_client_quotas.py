@@ -2,7 +2,6 @@
 
 import pytest
 
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.quota_requests import (
     DEFAULT,
     EXACT,
@@ -16,6 +15,7 @@ from tests.handlers.quota_requests import (
     described,
     entry,
 )
+from tests.support.simulated.broker import SimulatedBroker
 
 ENTITIES: tuple[Entity, ...] = (
     {"user": "u"},

@@ -4,8 +4,8 @@ import pytest
 
 from pykafka_core.handlers.cluster.describe_cluster import CLUSTER_OPERATIONS
 from pykafka_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def describe(

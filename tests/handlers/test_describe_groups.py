@@ -3,9 +3,9 @@
 import pytest
 
 from pykafka_core.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 from tests.handlers.group_requests import broker_with_coordinator, joined
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def described(

@@ -12,8 +12,8 @@ from pykafka_core.protocol.messages import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from tests.support.simulated.broker import SimulatedBroker
 
 if TYPE_CHECKING:
     from pykafka_core._core import LogFault

@@ -7,8 +7,8 @@ from pykafka_core.protocol.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
 )
-from pykafka_core.testing.fake_core import ProducerState
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import ProducerState
 
 Partition = DescribeProducersResponse.PartitionResponse
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def describe(

@@ -62,6 +62,6 @@ def test_naming_a_transaction_many_times_does_not_multiply_the_reply(
 
 
 def test_without_a_coordinator_the_request_fails_with_coordinator_not_available() -> None:
-    from pykafka_core.testing.simulated_broker import SimulatedBroker
+    from tests.support.simulated.broker import SimulatedBroker
 
     assert describe(SimulatedBroker()).error_code == 15

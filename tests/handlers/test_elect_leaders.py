@@ -7,9 +7,9 @@ from pykafka_core.protocol.messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.cluster_world import ClusterWorld
 from tests.handlers.foreign_brokers import GONE, SELF, make_orders, orders, register_gone
+from tests.support.simulated.broker import SimulatedBroker
 
 PREFERRED, UNCLEAN = 0, 1
 UNKNOWN, TIMED_OUT, INVALID, PREFERRED_NOT_AVAILABLE, ELIGIBLE_NOT_AVAILABLE, NOT_NEEDED = (

@@ -20,8 +20,6 @@ from pykafka_core.protocol.messages import (
     EndTxnResponse,
     FindCoordinatorRequest,
 )
-from pykafka_core.testing.fake_core import FakeCore, ProducerState, encode_batch
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC, PartitionId
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import TOPIC, create_topic, fetch, topic_id
@@ -37,6 +35,8 @@ from tests.handlers.transaction_requests import (
     producer_of,
     transactional_broker,
 )
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore, ProducerState, encode_batch
 
 
 def ending(producer: Producer) -> EndTxnRequest:

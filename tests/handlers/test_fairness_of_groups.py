@@ -21,9 +21,9 @@ from pykafka_core.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, join_request, pass_ms
 from tests.handlers.offset_requests import broker_with_topic, commit, create_topic
+from tests.support.simulated.broker import SimulatedBroker
 
 MANY = 9_000
 

@@ -8,8 +8,8 @@ from pykafka_core.broker.notices import INTERVAL_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC
+from tests.support.simulated.broker import SimulatedBroker
 
 HERE = (0, 1, "127.0.0.1", 9092)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from pykafka_core.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.transaction_requests import init as init_transactional
 from tests.handlers.transaction_requests import producer_of, transactional_broker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def init(

@@ -6,8 +6,8 @@ import pytest
 
 from pykafka_core.handlers.coordinators.join_group import PROTOCOLS_MAX
 from pykafka_core.protocol.messages import JoinGroupRequest, JoinGroupResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, join_request, pass_ms
+from tests.support.simulated.broker import SimulatedBroker
 
 
 @pytest.mark.parametrize("version", range(10))

@@ -4,8 +4,8 @@ import pytest
 
 from pykafka_core.handlers.coordinators.leave_group import AT_ONCE
 from pykafka_core.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, joined
+from tests.support.simulated.broker import SimulatedBroker
 
 Identity = LeaveGroupRequest.MemberIdentity
 

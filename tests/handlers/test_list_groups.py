@@ -11,8 +11,8 @@ from pykafka_core.protocol.messages import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, joined
+from tests.support.simulated.broker import SimulatedBroker
 
 MANY = [f"group-{number}" for number in range(100)]
 

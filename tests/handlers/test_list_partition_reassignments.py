@@ -5,8 +5,8 @@ from pykafka_core.protocol.messages import (
     ListPartitionReassignmentsResponse,
     PartitionChangeRecord,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.foreign_brokers import GONE, SELF, TOPIC_ID, commit, make_orders, register_gone
+from tests.support.simulated.broker import SimulatedBroker
 
 Asked = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
 Ongoing = tuple[str, int, list[int], list[int], list[int]]

@@ -12,8 +12,8 @@ from pykafka_core.protocol.messages import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.transaction_requests import add, producer_of, transactional_broker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def listed(broker: SimulatedBroker, version: int = 2, **filters: object) -> dict[str, str]:

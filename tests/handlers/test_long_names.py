@@ -68,7 +68,7 @@ from pykafka_core.protocol.messages import (
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 NAME_LENGTH_MAX = 32_767
 """Maximum length of a string in bytes, in every version, as in Kafka."""

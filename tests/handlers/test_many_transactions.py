@@ -13,8 +13,6 @@ from pykafka_core.broker.runtime.coordinators.transaction_markers import (
 )
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import EndTxnRequest, IncrementalAlterConfigsRequest
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC, TRANSACTION_TOPIC
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import create_topic
@@ -27,6 +25,8 @@ from tests.handlers.transaction_requests import (
     producer_of,
     transactional_broker,
 )
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 MANY = 60
 

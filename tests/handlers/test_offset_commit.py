@@ -9,10 +9,10 @@ from pykafka_core.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
 )
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, join_request, joined, pass_ms
 from tests.handlers.offset_requests import TOPIC, broker_with_topic, commit, create_topic, fetch
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 DAY_MS = 24 * 60 * 60 * 1000
 

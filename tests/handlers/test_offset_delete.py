@@ -7,9 +7,9 @@ from pykafka_core.protocol.messages import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, join_request, joined
 from tests.handlers.offset_requests import TOPIC, broker_with_topic, commit, fetch
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def delete(

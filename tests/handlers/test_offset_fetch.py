@@ -13,8 +13,6 @@ from pykafka_core.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from pykafka_core.testing.fake_core import FakeCore, encode_batch
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import (
@@ -25,6 +23,8 @@ from tests.handlers.offset_requests import (
     fetch,
     topic_id,
 )
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore, encode_batch
 
 
 @pytest.mark.parametrize("version", range(1, 11))

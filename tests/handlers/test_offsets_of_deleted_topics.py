@@ -3,10 +3,10 @@ between.
 """
 
 from pykafka_core.protocol.messages import DeleteTopicsRequest
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import TOPIC, broker_with_topic, commit, create_topic, fetch
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 NONE_COMMITTED = -1
 

@@ -2,7 +2,7 @@
 
 from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.protocol.messages import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def test_quorum_without_a_controller_listener_has_no_other_voters(

@@ -9,8 +9,8 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, join_request
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def names(version: int) -> dict[str, Any]:

@@ -109,8 +109,8 @@ def test_a_stale_member_epoch_is_an_illegal_generation_up_to_version_5(
 
 
 def test_without_a_group_coordinator_the_request_fails_with_coordinator_not_available() -> None:
-    from pykafka_core.testing.simulated_broker import SimulatedBroker
     from tests.handlers.offset_requests import create_topic
+    from tests.support.simulated.broker import SimulatedBroker
 
     broker = SimulatedBroker()
     create_topic(broker)

@@ -3,9 +3,9 @@
 import pytest
 
 from pykafka_core.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.cluster_world import ClusterWorld
 from tests.handlers.foreign_brokers import GONE, SELF, make_orders, orders, register_gone
+from tests.support.simulated.broker import SimulatedBroker
 
 INVALID_REQUEST, NOT_REGISTERED = 42, 102
 

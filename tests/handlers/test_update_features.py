@@ -11,9 +11,9 @@ from pykafka_core.protocol.messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER
 from tests.handlers.foreign_brokers import commit
+from tests.support.simulated.broker import SimulatedBroker
 
 UNKNOWN, UPGRADE, SAFE, UNSAFE = 0, 1, 2, 3
 INVALID = 95

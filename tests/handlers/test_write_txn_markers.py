@@ -5,8 +5,6 @@ written.
 import pytest
 
 from pykafka_core.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC
 from tests.handlers.foreign_brokers import register_gone
 from tests.handlers.offset_requests import TOPIC, fetch, topic_id
@@ -18,6 +16,8 @@ from tests.handlers.transaction_requests import (
     producer_of,
     transactional_broker,
 )
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 
 def mark(

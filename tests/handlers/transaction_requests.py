@@ -19,9 +19,9 @@ from pykafka_core.protocol.messages import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator
 from tests.handlers.offset_requests import TOPIC, create_topic, topic_id
+from tests.support.simulated.broker import SimulatedBroker
 
 ID = "transfers"
 TIMEOUT_MS = 60_000

@@ -19,8 +19,8 @@ from pykafka_core.protocol.messages import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from pykafka_core.testing import fake_core
 from tests.support.calls import counting_calls
+from tests.support.simulated import fake_core
 
 if TYPE_CHECKING:
     from pykafka_core.broker.seam.core_types import CoreTypes

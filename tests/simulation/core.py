@@ -13,9 +13,9 @@ from pykafka_core.errors import (
     OutOfOrderSequenceNumberError,
     RequestTimedOutError,
 )
-from pykafka_core.testing import fake_core
-from pykafka_core.testing.fake_core import FakeCore, ProducerState, _Append
 from pykafka_core.types import PartitionId
+from tests.support.simulated import fake_core
+from tests.support.simulated.fake_core import FakeCore, ProducerState, _Append
 
 if TYPE_CHECKING:
     from pykafka_core._core import EncodedMessage, Event

@@ -14,7 +14,6 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
 )
-from pykafka_core.testing.fake_core import Marker
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC, PartitionId
 from tests.faults.history import check
 from tests.simulation.committed import Committed
@@ -22,6 +21,7 @@ from tests.simulation.ledger import DataView, Tail
 from tests.simulation.memory import differences, other_offsets, unloaded, waiting_offsets
 from tests.simulation.recorder import Recorder
 from tests.simulation.sessions import Sessions
+from tests.support.simulated.fake_core import Marker
 
 if TYPE_CHECKING:
     from tests.simulation.core import Produce

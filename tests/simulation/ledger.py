@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pykafka_core._records import RecordBatchReader
-from pykafka_core.testing.fake_core import CONTROL, TRANSACTIONAL
 from pykafka_core.types import PartitionId
+from tests.support.simulated.fake_core import CONTROL, TRANSACTIONAL
 
 
 class Batch(NamedTuple):

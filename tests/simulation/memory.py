@@ -9,8 +9,8 @@ from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.transaction.transaction import NO_EPOCH
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.simulation.offsets import OffsetsModel
+from tests.support.simulated.broker import SimulatedBroker
 
 _SETTLED = (ClassicGroupState.EMPTY, ClassicGroupState.STABLE)
 

@@ -9,10 +9,10 @@ from pykafka_core.coordinator.transaction.records import transaction_record
 from pykafka_core.coordinator.transaction.states import TransactionState
 from pykafka_core.coordinator.transaction.transaction import EXHAUSTED_EPOCH, Transaction
 from pykafka_core.protocol.messages import CreateTopicsRequest, FindCoordinatorRequest
-from pykafka_core.testing.fake_core import FakeCore, encode_batch
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import TRANSACTION_TOPIC, PartitionId
 from tests.simulation.core import Door, SimulatedCore
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore, encode_batch
 
 TOPIC = "orders"
 PARTITIONS = 3

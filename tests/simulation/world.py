@@ -6,8 +6,6 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from pykafka_core.testing.fake_core import Marker
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import PartitionId
 from tests.simulation.core import Door, SimulatedCore
 from tests.simulation.faults import FAILURES, NO_FAULTS, Faults
@@ -15,6 +13,8 @@ from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.leadership import Leadership
 from tests.simulation.prepared import SETTINGS, TOPIC, exhaust, prepared_logs
 from tests.simulation.script import Ask, Client, Put, Script, Sent, Wait, harms_next_transaction
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import Marker
 
 NS_PER_MS = 1_000_000
 JUMPS_MS = (1, 5, 100, 700, 3_000, 12_000, 61_000)

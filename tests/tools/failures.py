@@ -16,12 +16,12 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core.protocol.messages import CreateTopicsRequest, MetadataRequest
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.support import patience
 from tests.support.evidence import stacks
 from tests.support.evidence.logs import new_log
 from tests.support.patience import PATIENCE_S, eventually, exactly
 from tests.support.processes.server import Server, serving
+from tests.support.simulated.broker import SimulatedBroker
 from tests.support.wire import Connection
 
 SHORT_S = exactly(0.05, "it ends waits for what never comes")

@@ -9,8 +9,8 @@ from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerApi, BrokerChannel
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.protocol.messages import DescribeTransactionsRequest
-from pykafka_core.testing.fake_core import FakeCore
 from tests.handlers.cluster_world import ClusterWorld
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core

@@ -17,9 +17,9 @@ from pykafka_core.metadata.directories import lost_by
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message
-from pykafka_core.testing.fake_core import FakeCore
 from tests.broker.asked_channel import AskedChannel
 from tests.handlers.cluster_world import CLUSTER_ID, TOPIC_ID, ClusterWorld, directory
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core, LogFault, PartitionId

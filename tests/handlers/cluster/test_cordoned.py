@@ -12,9 +12,9 @@ from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsRequest,
     UpdateFeaturesRequest,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER
 from tests.handlers.test_incremental_alter_configs import DELETE, SET
+from tests.support.simulated.broker import SimulatedBroker
 
 NAME = "cordoned.log.dirs"
 

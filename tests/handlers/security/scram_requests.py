@@ -6,7 +6,7 @@ from pykafka_core.protocol.messages import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 SHA_256, SHA_512 = 1, 2
 NOT_FOUND, DUPLICATE, UNACCEPTABLE = 91, 92, 93

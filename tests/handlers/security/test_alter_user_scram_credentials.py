@@ -6,7 +6,6 @@ import hmac
 import pytest
 
 from pykafka_core.handlers.security import alter_user_scram_credentials
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.security.scram_requests import (
     DUPLICATE,
     NOT_FOUND,
@@ -21,6 +20,7 @@ from tests.handlers.security.scram_requests import (
     describe,
     upsertion,
 )
+from tests.support.simulated.broker import SimulatedBroker
 
 TWICE = "A user credential cannot be altered twice in the same request"
 MISSING = "Attempt to delete a user credential that does not exist"

@@ -7,7 +7,7 @@ from pykafka_core.protocol.messages import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 @pytest.mark.parametrize("version", range(1, 4))

@@ -1,6 +1,5 @@
 """DescribeUserScramCredentials, with the responses of Apache Kafka 4.2.1."""
 
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.security.scram_requests import (
     DUPLICATE,
     NOT_FOUND,
@@ -10,6 +9,7 @@ from tests.handlers.security.scram_requests import (
     describe,
     upsertion,
 )
+from tests.support.simulated.broker import SimulatedBroker
 
 
 def test_without_credentials_there_are_no_users(broker: SimulatedBroker) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from pykafka_core.errors import DelegationTokenRequestNotAllowedError
 from pykafka_core.protocol.messages import RenewDelegationTokenRequest, RenewDelegationTokenResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 @pytest.mark.parametrize("version", range(1, 3))

@@ -4,7 +4,7 @@ import pytest
 
 from pykafka_core.errors import IllegalSaslStateError
 from pykafka_core.protocol.messages import SaslHandshakeRequest, SaslHandshakeResponse
-from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.support.simulated.broker import SimulatedBroker
 
 
 @pytest.mark.parametrize("version", range(2))

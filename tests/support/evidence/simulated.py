@@ -1,14 +1,14 @@
 """Notes the messages of simulated brokers and the calls of fake cores as `exchanges`.
 
-Both classes are part of the wheel, so the notes are added to them here.
+The notes are added here, so that benchmarks use both classes without them.
 """
 
 import functools
 from collections.abc import Callable
 
-from pykafka_core.testing.fake_core import FakeCore
-from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.support.evidence.exchanges import note
+from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 CALLS = ("append", "write_markers", "complete_append", "send", "reply", "respond", "apply")
 """The methods of `FakeCore` that show the actions of the control plane and of its test."""

@@ -11,8 +11,8 @@ from pykafka_core.handlers.registry import ROWS
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol import decode_response, encode_request
 from pykafka_core.protocol.messages import Message
-from pykafka_core.testing import fake_core
-from pykafka_core.testing.fake_core import FakeCore
+from tests.support.simulated import fake_core
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core
