@@ -2,11 +2,9 @@
 measures the times.
 """
 
-import socket
-import struct
-from typing import Self
-
-from pykafka_core.protocol import decode_response, encode_message
+from pykafka_core import protocol
+from pykafka_core.protocol import decode_response
+from pykafka_core.protocol.connection import TIMEOUT_S, encode_frame
 from pykafka_core.protocol.messages import (
     DescribeConfigsRequest,
     FetchRequest,
@@ -22,11 +20,9 @@ DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = (32, 2), (35, 1)
 """API keys and versions: the last versions without flexible headers and bodies."""
 
 
-def frame(api: tuple[int, int], request: Message, *, flexible: bool = False) -> bytes:
-    """Return a request with correlation id 1 and header v1; v2, without tags, if ``flexible``."""
-    head = struct.pack(">hhih5s", *api, 1, 5, b"bench") + bytes(flexible)
-    body = encode_message(request, api[1])
-    return struct.pack(">i", len(head) + len(body)) + head + body
+def frame(api: tuple[int, int], request: Message) -> bytes:
+    """Return an encoded request with correlation id 1."""
+    return encode_frame(*api, request, client_id="bench")
 
 
 def produce(topic: str, partition: int, records: bytes, *, acks: int = 1) -> bytes:
@@ -59,48 +55,22 @@ def describe_config(topic: str) -> bytes:
     return frame(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[resource]))
 
 
-class Connection:
-    """A blocking connection; used by one thread."""
+class Connection(protocol.Connection):
+    """A connection for frames of `frame`."""
 
-    def __init__(self, bootstrap_servers: str, patience_s: float = 30) -> None:
-        self.bootstrap_servers = bootstrap_servers
-        host, _, port = bootstrap_servers.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), patience_s)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._file = self._socket.makefile("rb", buffering=1 << 16)
+    def __init__(self, bootstrap_servers: str, patience_s: float = TIMEOUT_S) -> None:
+        super().__init__(bootstrap_servers, timeout_s=patience_s)
 
-    def send(self, frame: bytes) -> None:
-        self._socket.sendall(frame)
-
-    def receive(self) -> bytes:
-        """Return the body of the next response.
-
-        Raises:
-            ConnectionError: The broker closed the connection.
-        """
-        head = self._file.read(4)
-        if len(head) < 4:
-            raise ConnectionError("the broker closed the connection")
-        (size,) = struct.unpack(">i", head)
-        answer: bytes = self._file.read(size)
-        if len(answer) < size:
-            raise ConnectionError("the broker closed the connection")
+    def receive_body(self) -> bytes:
+        """Return the body of the next response; see `receive_frame`."""
+        answer = self.receive_frame()
         assert answer[:4] == b"\0\0\0\1"
         return answer[4:]
 
-    def ask(self, frame: bytes) -> bytes:
-        self.send(frame)
-        return self.receive()
-
-    def close(self) -> None:
-        self._file.close()
-        self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a frame; return the body of its response."""
+        self.send_frame(frame)
+        return self.receive_body()
 
 
 def check_produced(body: bytes) -> int:

@@ -34,10 +34,10 @@ class Member:
         self.others: list[str] = []
 
     def send(self, api: tuple[int, int], request: Message) -> None:
-        self.connection.send(frame(api, request))
+        self.connection.send_frame(frame(api, request))
 
     def receive(self, api: tuple[int, int]) -> Any:
-        answer: Any = decode_response(*api, self.connection.receive())
+        answer: Any = decode_response(*api, self.connection.receive_body())
         assert answer.error_code == 0, answer
         return answer
 
@@ -109,9 +109,12 @@ def find_coordinator(bootstrap_servers: str) -> None:
     """Cause the broker to create the topic of the groups and to load its partitions."""
     with Connection(bootstrap_servers) as connection:
         request = frame(FIND_COORDINATOR, FindCoordinatorRequest(key="group", key_type=0))
-        assert error_of(FIND_COORDINATOR, connection.ask(request)) == 0
+        assert error_of(FIND_COORDINATOR, connection.exchange(request)) == 0
         request = frame(LIST_GROUPS, ListGroupsRequest())
-        while error_of(LIST_GROUPS, connection.ask(request)) == CoordinatorLoadInProgressError.code:
+        while (
+            error_of(LIST_GROUPS, connection.exchange(request))
+            == CoordinatorLoadInProgressError.code
+        ):
             pass
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from pykafka_core.protocol import decode_response, encode_request
+from pykafka_core.protocol import decode_response
+from pykafka_core.protocol.connection import encode_frame, encode_header
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     FetchRequest,
@@ -31,13 +32,6 @@ PATIENCE_S = 60
 WHOLE_MIB = 128
 """Maximum size of a batch after inflation; only one is inflated as a whole at a time."""
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 2, 3, 19, 32
-
-
-def frame(api_key: int, version: int, request: Any) -> bytes:
-    """Return a request of a flexible version, including its size."""
-    head = struct.pack(">hhih4sb", api_key, version, 7, 4, b"test", 0)
-    body = head + encode_request(request, version)
-    return struct.pack(">i", len(body)) + body
 
 
 @contextmanager
@@ -72,7 +66,7 @@ def _serves(address: str) -> None:
     """Check that the broker responds to an honest client."""
     with connected(address) as connection:
         request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="orders")])
-        connection.sendall(frame(METADATA, 12, request))
+        connection.sendall(encode_frame(METADATA, 12, request))
         (topic,) = receive(connection, METADATA, 12).topics
         assert topic.error_code == 0
 
@@ -86,7 +80,7 @@ def create_topics_and_reset(address: str, count: int = 1_000) -> None:
         for number in range(4_200)
     ]
     creating = CreateTopicsRequest(topics=topics, timeout_ms=1_000, validate_only=True)
-    request = frame(CREATE_TOPICS, 7, creating)
+    request = encode_frame(CREATE_TOPICS, 7, creating)
     for _ in range(count):
         with connected(address) as connection:
             connection.sendall(request)
@@ -98,7 +92,7 @@ def describe_tiny_resources(address: str, count: int = 20, resources: int = 100_
     topic_without_name = b"\x02\x01\0\0"
     length = resources + 1
     size = bytes([length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14])
-    head = struct.pack(">hhih4sb", DESCRIBE_CONFIGS, 4, 7, 4, b"test", 0)
+    head = encode_header(DESCRIBE_CONFIGS, 4, 1, "test")
     body = head + size + topic_without_name * resources + bytes(3)
     with ExitStack() as stack:
         for _ in range(count):
@@ -121,7 +115,7 @@ def grow_fetch_session(address: str, requests: int = 12, partitions: int = 20_00
             request = FetchRequest(
                 max_bytes=1, session_id=session_id, session_epoch=epoch, topics=[topic]
             )
-            connection.sendall(frame(FETCH, 13, request))
+            connection.sendall(encode_frame(FETCH, 13, request))
             # The response contains every partition, because none exists; only its head is decoded.
             _, error_code, session_id = struct.unpack_from(">ihi", _body(connection))
             epoch += 1
@@ -134,7 +128,9 @@ def produce_request(topic: str, records: bytes, acks: int = 1, partition: int = 
     """Return a request with one batch."""
     data = ProduceRequest.TopicProduceData(name=topic)
     data.partition_data = [ProduceRequest.PartitionProduceData(index=partition, records=records)]
-    return frame(PRODUCE, 12, ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[data]))
+    return encode_frame(
+        PRODUCE, 12, ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[data])
+    )
 
 
 def fetch_request(topic: str, offset: int, bytes_max: int, wait_ms: int) -> bytes:
@@ -146,7 +142,7 @@ def fetch_request(topic: str, offset: int, bytes_max: int, wait_ms: int) -> byte
     request = FetchRequest(
         max_wait_ms=wait_ms, min_bytes=1, max_bytes=bytes_max, session_epoch=-1, topics=[wanted]
     )
-    return frame(FETCH, 12, request)
+    return encode_frame(FETCH, 12, request)
 
 
 def inflate_bombs(address: str) -> None:
@@ -188,7 +184,7 @@ def look_up_large_batches(address: str, connections: int = 6, partitions: int = 
         ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=NOW_MS)
         for index in range(partitions)
     ]
-    look_up = frame(LIST_OFFSETS, 7, ListOffsetsRequest(topics=[topic]))
+    look_up = encode_frame(LIST_OFFSETS, 7, ListOffsetsRequest(topics=[topic]))
     bomb = stored_bomb(110 * MIB)
     with ExitStack() as stack:
         peers = [stack.enter_context(connected(address)) for _ in range(connections)]
@@ -206,7 +202,7 @@ def look_up_large_batches(address: str, connections: int = 6, partitions: int = 
 
 def leave_answers(address: str, connections: int = 100, seconds: float = 3) -> None:
     """Request large responses on many connections repeatedly, and read none."""
-    request = frame(METADATA, 12, MetadataRequest(topics=None))
+    request = encode_frame(METADATA, 12, MetadataRequest(topics=None))
     with ExitStack() as stack:
         peers = [stack.enter_context(connected(address)) for _ in range(connections)]
         for peer in peers:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pykafka_core.protocol.connection import encode_frame
 from pykafka_core.protocol.messages import CreateTopicsRequest
 
 from .attacks import (
@@ -17,7 +18,6 @@ from .attacks import (
     PRODUCE,
     connected,
     fetch_request,
-    frame,
     produce_request,
     receive,
 )
@@ -96,7 +96,7 @@ def _works(address: str) -> None:
             name="afterwards", num_partitions=1, replication_factor=1
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
-        connection.sendall(frame(CREATE_TOPICS, 7, request))
+        connection.sendall(encode_frame(CREATE_TOPICS, 7, request))
         (created,) = receive(connection, CREATE_TOPICS, 7).topics
         assert created.error_code == 0, f"creation was refused with {created.error_code}"
 

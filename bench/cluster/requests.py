@@ -31,7 +31,7 @@ def metadata(address: str, *topics: str, patience_s: float = ANSWER_S) -> Metada
     wanted = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
     with Connection(address, patience_s) as connection:
-        answer = decode_response(*METADATA, connection.ask(frame(METADATA, request)))
+        answer = decode_response(*METADATA, connection.exchange(frame(METADATA, request)))
     assert isinstance(answer, MetadataResponse)
     return answer
 
@@ -57,7 +57,7 @@ def replica_bytes(address: str, topic: str) -> int:
     wanted = DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=[0])
     with Connection(address, ANSWER_S) as connection:
         asked = frame(DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=[wanted]))
-        answer = decode_response(*DESCRIBE_LOG_DIRS, connection.ask(asked))
+        answer = decode_response(*DESCRIBE_LOG_DIRS, connection.exchange(asked))
     assert isinstance(answer, DescribeLogDirsResponse)
     topics = (found for log_dir in answer.results for found in log_dir.topics)
     return sum(partition.partition_size for found in topics for partition in found.partitions)
@@ -122,6 +122,6 @@ class Writer:
     def _is_taken(self) -> bool:
         if self._connection is None:
             return False
-        answer = decode_response(*PRODUCE, self._connection.ask(self._frame))
+        answer = decode_response(*PRODUCE, self._connection.exchange(self._frame))
         assert isinstance(answer, ProduceResponse)
         return answer.responses[0].partition_responses[0].error_code == NO_ERROR

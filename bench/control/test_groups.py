@@ -40,8 +40,8 @@ def members(broker: Broker) -> Iterator[list["Member"]]:
 
 def ask_all(members: list[Member], frames: list[bytes]) -> list[bytes]:
     for member, request in zip(members, frames, strict=True):
-        member.connection.send(request)
-    return [member.connection.receive() for member in members]
+        member.connection.send_frame(request)
+    return [member.connection.receive_body() for member in members]
 
 
 @pytest.mark.benchmark(group="control: 100 members", max_time=2)

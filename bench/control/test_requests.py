@@ -27,13 +27,13 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]
     with Broker(data, durability="os") as broker:
         broker.create_topic("topic")
         with Connection(broker.bootstrap_servers) as connection:
-            check_produced(connection.ask(produce("topic", 0, batch(1000, 100)[0])))
+            check_produced(connection.exchange(produce("topic", 0, batch(1000, 100)[0])))
             yield connection
 
 
 def pipelined(connection: Connection, frame: bytes) -> bytes:
-    connection.send(frame * IN_FLIGHT)
-    return [connection.receive() for _ in range(IN_FLIGHT)][-1]
+    connection.send_frame(frame * IN_FLIGHT)
+    return [connection.receive_frame() for _ in range(IN_FLIGHT)][-1][4:]
 
 
 FRAMES = {
@@ -58,8 +58,8 @@ def check(name: str, body: bytes) -> None:
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.benchmark(group="control: one request", max_time=0.5)
 def test_one_in_flight(timed: Timed, connection: Connection, name: str) -> None:
-    check(name, connection.ask(FRAMES[name]))
-    timed(lambda: connection.ask(FRAMES[name]), records=1)
+    check(name, connection.exchange(FRAMES[name]))
+    timed(lambda: connection.exchange(FRAMES[name]), records=1)
 
 
 @pytest.mark.parametrize("name", FRAMES)

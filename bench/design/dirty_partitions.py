@@ -73,7 +73,7 @@ def main(directory: Path) -> None:
     ):
         broker.create_topic("dirty", partitions=max(ROUNDS))
         with Connection(broker.bootstrap_servers) as connection:
-            check(connection.ask(request(max(ROUNDS))), max(ROUNDS))
+            check(connection.exchange(request(max(ROUNDS))), max(ROUNDS))
             list(pool.map(append_and_sync, files))
             print(
                 "partitions | broker p50, p99 ms | 16 threads p50, p99 ms | one thread p50, p99 ms"
@@ -90,10 +90,10 @@ def measure(
     threads: list[float] = []
     alone: list[float] = []
     for _ in range(rounds):
-        broker.append(timed(lambda: connection.ask(ready)))
+        broker.append(timed(lambda: connection.exchange(ready)))
         threads.append(timed(lambda: list(pool.map(append_and_sync, files))))
         alone.append(timed(lambda: list(map(append_and_sync, files))))
-    check(connection.ask(ready), len(files))
+    check(connection.exchange(ready), len(files))
     columns = " | ".join(map(quantiles, (broker, threads, alone)))
     print(f"{len(files):10} | {columns}", flush=True)
 

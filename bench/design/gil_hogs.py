@@ -71,7 +71,7 @@ def wait_in_vain(bootstrap: str, end: float) -> int:
     answers = 0
     with Connection(bootstrap) as connection:
         while (start := time.perf_counter()) < end:
-            assert not check_fetched(connection.ask(LONG_POLL))
+            assert not check_fetched(connection.exchange(LONG_POLL))
             assert time.perf_counter() - start >= WAIT_MS / 1000, "answered before its time"
             answers += 1
     return answers
@@ -80,7 +80,7 @@ def wait_in_vain(bootstrap: str, end: float) -> int:
 def measure(bootstrap: str, seconds: float, pause_s: float) -> dict[str, list[float]]:
     """Return latencies in µs by kind of request; all connections must work until the end."""
     connections = [Connection(bootstrap) for _ in range(CONNECTIONS)]
-    check_produced(connections[0].ask(FRAMES["produce"]))
+    check_produced(connections[0].exchange(FRAMES["produce"]))
     times: dict[str, list[float]] = {name: [] for name in FRAMES}
     end = time.perf_counter() + seconds
     number = 0
@@ -88,13 +88,13 @@ def measure(bootstrap: str, seconds: float, pause_s: float) -> dict[str, list[fl
     waiting = waiter.submit(wait_in_vain, bootstrap, end)
     while (start := time.perf_counter()) < end:
         name = PYTHON if number % PYTHON_EVERY == 0 else HOT[number % 2]
-        connections[number % CONNECTIONS].ask(FRAMES[name])
+        connections[number % CONNECTIONS].exchange(FRAMES[name])
         times[name].append((time.perf_counter() - start) * 1e6)
         number += 1
         if pause_s:
             time.sleep(pause_s)
     for connection in connections:
-        assert check_fetched(connection.ask(FRAMES["fetch"]))
+        assert check_fetched(connection.exchange(FRAMES["fetch"]))
         connection.close()
     assert waiting.result() >= seconds * 1000 / WAIT_MS / 2, "waited too long"
     waiter.shutdown()

@@ -101,7 +101,7 @@ def write_one(connection: Connection, topic: str, partition: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            check_produced(connection.ask(one))
+            check_produced(connection.exchange(one))
             return
         except AssertionError:
             if time.monotonic() > deadline:

@@ -35,7 +35,7 @@ def part_topic(number: int) -> str:
 
 def never_join_again(connection: Connection, _number: int, topic: str) -> Iterator[int]:
     """Join repeatedly without a member id, and never use the received ids (KIP-394)."""
-    find_coordinator(connection.bootstrap_servers)
+    find_coordinator(connection.address)
     yield 0
     for group in count():
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m" * 20)
@@ -48,7 +48,7 @@ def never_join_again(connection: Connection, _number: int, topic: str) -> Iterat
         )
         one = frame(JOIN_WITH_ID, request)
         for _ in range(GHOSTS_OF_A_GROUP):
-            body = connection.ask(one)
+            body = connection.exchange(one)
             answer: Any = decode_response(*JOIN_WITH_ID, body)
             assert answer.error_code in JOIN_CODES, answer
             yield len(one) + len(body)
@@ -58,9 +58,9 @@ def members_of_a_group(connection: Connection, _number: int, topic: str) -> Iter
     """Run a group of 8,000 members that rebalances without a pause: all join, sync and send a
     heartbeat.
     """
-    find_coordinator(connection.bootstrap_servers)
+    find_coordinator(connection.address)
     with ExitStack() as stack:
-        members = [Member(connection.bootstrap_servers, topic) for _ in range(MEMBERS)]
+        members = [Member(connection.address, topic) for _ in range(MEMBERS)]
         for member in members:
             stack.enter_context(member.connection)
         join(members)
@@ -68,7 +68,7 @@ def members_of_a_group(connection: Connection, _number: int, topic: str) -> Iter
         for number in count():
             yield from rejoin(members, b"%20d" % number)
             for member in members:
-                member.connection.send(member.heartbeat())
+                member.connection.send_frame(member.heartbeat())
             for member in members:
                 member.receive(HEARTBEAT)
                 yield len(member.heartbeat())
@@ -90,7 +90,7 @@ def rejoin(members: list[Member], metadata: bytes) -> Iterator[int]:
 
 def unequal_parts(connection: Connection, number: int, topic: str) -> Iterator[int]:
     """Run members of a KIP-848 group that subscribe to other topics in each heartbeat."""
-    find_coordinator(connection.bootstrap_servers)
+    find_coordinator(connection.address)
     random = Random(number)
     beats = [_beat(topic, random) for _ in range(PART_MEMBERS)]
     for beat in beats:
@@ -117,8 +117,8 @@ def _some(random: Random) -> list[str]:
 
 
 def _ask(connection: Connection, beat: ConsumerGroupHeartbeatRequest) -> int:
-    one = frame(CONSUMER_GROUP_HEARTBEAT, beat, flexible=True)
-    body = connection.ask(one)
+    one = frame(CONSUMER_GROUP_HEARTBEAT, beat)
+    body = connection.exchange(one)
     answer: Any = decode_response(*CONSUMER_GROUP_HEARTBEAT, body[1:])
     assert answer.error_code == 0, answer
     beat.member_id, beat.member_epoch = answer.member_id, answer.member_epoch

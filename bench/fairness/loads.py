@@ -57,7 +57,7 @@ def without_acks(size: int) -> Load:
         one = produce(topic, number, batch(size, min(900, size // 2))[0], acks=0)
         many = one * (MIB // len(one))
         while True:
-            connection.send(many)
+            connection.send_frame(many)
             yield len(many)
 
     return send
@@ -67,16 +67,16 @@ def idempotent(size: int) -> Load:
     """Return a load of idempotent producers with 5 requests in flight and acks=all."""
 
     def send(connection: Connection, number: int, topic: str) -> Iterator[int]:
-        answer = decode_response(*INIT_PRODUCER_ID, connection.ask(init_producer_id()))
+        answer = decode_response(*INIT_PRODUCER_ID, connection.exchange(init_producer_id()))
         assert isinstance(answer, InitProducerIdResponse)
         ready, count = batch(size, 900)
         sequence = 0
         for sent in range(sys.maxsize):
             numbered = with_sequence(ready, answer.producer_id, sequence)
-            connection.send(produce(topic, number, numbered, acks=-1))
+            connection.send_frame(produce(topic, number, numbered, acks=-1))
             sequence += count
             if sent >= IN_FLIGHT - 1:
-                check_produced(connection.receive())
+                check_produced(connection.receive_body())
                 yield size
 
     return send
@@ -95,17 +95,17 @@ def beside_a_stalled_write(connection: Connection, number: int, topic: str) -> I
     one = produce(topic, 0, batch(60_000, 900)[0])
     while True:
         if number == 0:
-            check_produced(connection.ask(one))
+            check_produced(connection.exchange(one))
             yield len(one)
         else:
-            yield len(connection.ask(fetch(topic, 0, 0, 1000)))
+            yield len(connection.exchange(fetch(topic, 0, 0, 1000)))
 
 
 def inflating(connection: Connection, number: int, topic: str) -> Iterator[int]:
     """Send batches of 150 KB with 100 MB of records."""
     one = produce(topic, number, inflatable(10_000, 10_000))
     while True:
-        check_produced(connection.ask(one))
+        check_produced(connection.exchange(one))
         yield len(one)
 
 
@@ -115,7 +115,7 @@ def rewritten(connection: Connection, number: int, topic: str) -> Iterator[int]:
     """
     one = produce(topic, number, empty_records(18_000_000))
     while True:
-        yield len(one) + len(connection.ask(one))
+        yield len(one) + len(connection.exchange(one))
 
 
 def growing_session(connection: Connection, _number: int, topic: str) -> Iterator[int]:
@@ -126,7 +126,7 @@ def growing_session(connection: Connection, _number: int, topic: str) -> Iterato
         session_id = 0
         for epoch in range(12):
             one = frame(FETCH, session_update(f"{topic}-{epoch}", session_id, epoch, 10_000))
-            answer = connection.ask(one)
+            answer = connection.exchange(one)
             yield len(one) + len(answer)
             _, error_code, session_id = struct.unpack_from(">ihi", answer)
             if error_code or not session_id:
@@ -162,7 +162,7 @@ def asking(question: Callable[[str], bytes]) -> Load:
     def send(connection: Connection, _number: int, topic: str) -> Iterator[int]:
         one = question(topic)
         while True:
-            yield len(one) + len(connection.ask(one))
+            yield len(one) + len(connection.exchange(one))
 
     return send
 

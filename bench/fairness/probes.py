@@ -33,7 +33,7 @@ def api_versions(bootstrap: str) -> Iterator[Ask]:
     with Connection(bootstrap) as connection:
 
         def ask() -> None:
-            assert connection.ask(question)[:2] == bytes(2)
+            assert connection.exchange(question)[:2] == bytes(2)
 
         yield ask
 
@@ -46,8 +46,8 @@ def record(bootstrap: str) -> Iterator[Ask]:
     with Connection(bootstrap) as connection:
 
         def ask() -> None:
-            offset = check_produced(connection.ask(produced))
-            assert check_fetched(connection.ask(fetch(TOPIC, 0, offset, 1)))
+            offset = check_produced(connection.exchange(produced))
+            assert check_fetched(connection.exchange(fetch(TOPIC, 0, offset, 1)))
 
         yield ask
 
@@ -61,7 +61,7 @@ def control(bootstrap: str) -> Iterator[Ask]:
     with Connection(bootstrap) as connection:
 
         def ask() -> None:
-            answer = decode_response(*CREATE_PARTITIONS, connection.ask(question))
+            answer = decode_response(*CREATE_PARTITIONS, connection.exchange(question))
             assert isinstance(answer, CreatePartitionsResponse)
             assert answer.results[0].error_code == 0, answer
 
@@ -78,7 +78,7 @@ def heartbeat(bootstrap: str) -> Iterator[Ask]:
         question = member.heartbeat()
 
         def ask() -> None:
-            assert error_of(HEARTBEAT, member.connection.ask(question)) == 0
+            assert error_of(HEARTBEAT, member.connection.exchange(question)) == 0
 
         yield ask
 

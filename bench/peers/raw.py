@@ -1,11 +1,12 @@
 """A raw client for benchmarks: encoded frames, counted responses, no decoding while timed."""
 
-import socket
 import struct
 import time
 from collections.abc import Sequence
 
 from pykafka_core._core import crc32c
+from pykafka_core.protocol import Connection
+from pykafka_core.protocol.connection import encode_header
 
 PRODUCE, FETCH = (0, 7), (1, 4)
 
@@ -18,8 +19,8 @@ def text(value: str | None) -> bytes:
 
 
 def frame(api: tuple[int, int], correlation: int, body: bytes) -> bytes:
-    """Return a request with header v1."""
-    head = struct.pack(">hhi", *api, correlation) + text("bench")
+    """Return a request."""
+    head = encode_header(*api, correlation, "bench")
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
@@ -64,24 +65,14 @@ def fetch_body(topic: str, offset: int, size: int) -> bytes:
     return head + struct.pack(">iiqi", 1, 0, offset, size)
 
 
-class Raw:
-    """A raw connection."""
+class Raw(Connection):
+    """A connection that reads responses into one buffer, without a copy."""
 
     def __init__(self, bootstrap: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), 10)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(bootstrap, timeout_s=10)
         self._buffer = bytearray(16 << 20)
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
-
-    def send(self, data: bytes) -> None:
-        """Write all bytes."""
-        self._socket.sendall(data)
-
-    def receive(self) -> memoryview:
+    def receive_view(self) -> memoryview:
         """Return one response without its size; valid until the next call."""
         self._fill(0, 4)
         (size,) = struct.unpack_from(">i", self._buffer)
@@ -108,7 +99,7 @@ class Raw:
         answers: list[bytes] = []
         for n, one in enumerate(frames):
             if n >= in_flight:
-                answers.append(bytes(self.receive()))
-            self.send(one)
-        answers += [bytes(self.receive()) for _ in range(min(in_flight, len(frames)))]
+                answers.append(bytes(self.receive_view()))
+            self.send_frame(one)
+        answers += [bytes(self.receive_view()) for _ in range(min(in_flight, len(frames)))]
         return answers

@@ -39,8 +39,8 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
     connection = raw.Raw(bootstrap)
     probe = raw.frame(raw.FETCH, 0, raw.fetch_body(name, 0, 1024))
     while time.monotonic() < deadline:
-        connection.send(probe)
-        if fetch_error(connection.receive(), name) == 0:
+        connection.send_frame(probe)
+        if fetch_error(connection.receive_view(), name) == 0:
             break
     connection.close()
 
@@ -206,12 +206,12 @@ def one_record_requests(bootstrap: str, topic: str, count: int) -> Figures:
     create_topic(bootstrap, topic)
     one = raw.frame(raw.PRODUCE, 1, raw.produce_body(topic, 0, raw.batch(1, 100)))
     connection, group, window = raw.Raw(bootstrap), 50, one * 50
-    connection.send(one)
-    size = 4 + len(connection.receive())
+    connection.send_frame(one)
+    size = 4 + len(connection.receive_view())
     with clock() as seconds:
-        connection.send(window)
+        connection.send_frame(window)
         for _ in range(count // group - 1):
-            connection.send(window)
+            connection.send_frame(window)
             connection.receive_many(group, size)
         last = bytes(connection.receive_many(group, size))
     connection.close()
@@ -223,12 +223,12 @@ def raw_fetch(bootstrap: str, topic: str, size: int, total_bytes: int) -> Figure
     """Fetches of `size` bytes from the start of a topic of 1 MB batches, 1 connection: bytes/s."""
     one = raw.frame(raw.FETCH, 1, raw.fetch_body(topic, 0, size))
     connection, seen = raw.Raw(bootstrap), 0
-    connection.send(one)
-    connection.receive()
+    connection.send_frame(one)
+    connection.receive_view()
     with clock() as seconds:
         while seen < total_bytes:
-            connection.send(one)
-            answer = connection.receive()
+            connection.send_frame(one)
+            answer = connection.receive_view()
             assert fetch_error(answer, topic) == 0
             got = fetch_records_size(answer, topic)
             assert got > 0
@@ -244,13 +244,13 @@ def latency(bootstrap: str, topic: str, count: int) -> Figures:
     writer, reader = raw.Raw(bootstrap), raw.Raw(bootstrap)
     acknowledged, consumed = [], []
     for offset in range(count):
-        reader.send(raw.frame(raw.FETCH, 1, raw.fetch_body(topic, offset, 65536)))
+        reader.send_frame(raw.frame(raw.FETCH, 1, raw.fetch_body(topic, offset, 65536)))
         begun = time.perf_counter()
-        writer.send(produce)
-        answer = writer.receive()
+        writer.send_frame(produce)
+        answer = writer.receive_view()
         acknowledged.append(time.perf_counter() - begun)
         assert produce_error(bytes(answer), topic) == 0
-        answer = reader.receive()
+        answer = reader.receive_view()
         consumed.append(time.perf_counter() - begun)
         assert fetch_records_size(answer, topic) > 0
     writer.close()

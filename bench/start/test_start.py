@@ -112,7 +112,7 @@ def test_serve(benchmark: Any, noted: Noted, bytecode: str, tmp_path: Path) -> N
 
     def serve(data: Path) -> None:
         with serving(data, env) as (pid, address), Connection(address) as connection:
-            assert connection.ask(question)
+            assert connection.exchange(question)
             cpu_ms.append(cpu_ns(pid) / 1e6)
             resident.append(resident_mib(pid))
 

@@ -5,11 +5,13 @@ writes bytes, as in Kafka. A field that a version does not have is read as its d
 another value in such a version raises an error, unless Kafka marks the field as ignorable. Bytes
 after the end of a message are ignored. Invalid UTF-8 in strings is read as replacement characters.
 
-Sans I/O and stateless. `ProtocolError` (a `ValueError`) is raised for invalid bytes and for values
-that a message cannot contain, `TypeError` for values of a wrong type.
+Sans I/O and stateless, except for `Connection`, a blocking connection to a broker. `ProtocolError`
+(a `ValueError`) is raised for invalid bytes and for values that a message cannot contain,
+`TypeError` for values of a wrong type.
 """
 
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 from pykafka_core._core import (
     EncodedMessage,
@@ -35,6 +37,9 @@ from pykafka_core.protocol.coordinator_records import (
 )
 from pykafka_core.protocol.messages import Message
 
+if TYPE_CHECKING:
+    from pykafka_core.protocol.connection import Connection
+
 encode_request = encode_message
 encode_response = encode_message
 
@@ -52,8 +57,18 @@ def decode_request_in_parts(
     return message
 
 
+def __getattr__(name: str) -> object:
+    """Import `Connection` when it is first used: a broker needs no socket module."""
+    if name != "Connection":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pykafka_core.protocol.connection import Connection
+
+    return Connection
+
+
 __all__ = [
     "FIELDS_MAX",
+    "Connection",
     "EncodedMessage",
     "Message",
     "MessageEncoder",

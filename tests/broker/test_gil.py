@@ -30,12 +30,12 @@ def client(bootstrap: str) -> None:
     with Connection(bootstrap) as hot, Connection(bootstrap) as slow:
         print("connected", flush=True)
         sys.stdin.readline()
-        slow.send(init_producer_id())
+        slow.send_frame(init_producer_id())
         for _ in range(REQUESTS):
-            check_produced(hot.ask(produce("topic", 0, records)))
-            assert check_fetched(hot.ask(fetch("topic", 0, 0, 1000)))
+            check_produced(hot.exchange(produce("topic", 0, records)))
+            assert check_fetched(hot.exchange(fetch("topic", 0, 0, 1000)))
         print("answered", flush=True)
-        slow.receive()
+        slow.receive_body()
         print(time.monotonic(), flush=True)
 
 

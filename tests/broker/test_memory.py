@@ -8,9 +8,10 @@ from contextlib import ExitStack
 import pytest
 from confluent_kafka import Producer
 
-from bench.bounds.attacks import CREATE_TOPICS, connected, frame, receive
+from bench.bounds.attacks import CREATE_TOPICS, connected, receive
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError
+from pykafka_core.protocol.connection import encode_frame
 from pykafka_core.protocol.messages import CreateTopicsRequest
 from tests.support.patience import PATIENCE_S, eventually
 
@@ -98,7 +99,7 @@ def test_rejected_request_releases_its_memory_without_the_collector() -> None:
         with Broker(memory_max=16 * MIB) as broker:
             for _ in range(3):
                 with connected(broker.bootstrap_servers) as connection:
-                    connection.sendall(frame(CREATE_TOPICS, 7, request))
+                    connection.sendall(encode_frame(CREATE_TOPICS, 7, request))
                     answer = receive(connection, CREATE_TOPICS, 7)
                     assert {topic.error_code for topic in answer.topics} == {37}
             eventually(lambda: broker.statistics()["requests_parked_bytes"] == 0)

@@ -105,7 +105,7 @@ def assign(nodes: wire.Cluster, topic: str, replicas: list[int]) -> None:
     of = AlterPartitionReassignmentsRequest
     partition = of.ReassignablePartition(partition_index=0, replicas=replicas)
     request = of(topics=[of.ReassignableTopic(name=topic, partitions=[partition])])
-    answer = nodes.any().ask(45, 1, request, AlterPartitionReassignmentsResponse)
+    answer = nodes.any().ask_newest(45, 1, request, AlterPartitionReassignmentsResponse)
     assert answer.responses[0].partitions[0].error_code == 0
 
 

@@ -52,8 +52,8 @@ def beat(members: list[Member], end: float) -> Counter[int]:
     while time.monotonic() < end:
         begun = time.monotonic()
         for member in members:
-            member.connection.send(member.heartbeat())
+            member.connection.send_frame(member.heartbeat())
         for member in members:
-            codes[error_of(HEARTBEAT, member.connection.receive())] += 1
+            codes[error_of(HEARTBEAT, member.connection.receive_body())] += 1
         threading.Event().wait(max(begun + INTERVAL_S - time.monotonic(), 0))
     return codes

@@ -1,13 +1,10 @@
-"""Requests and responses over a socket with our own codec, for requests that no client library
-supports.
-"""
+"""Connections of tests, for requests that no client library sends."""
 
 import socket
-import struct
-from types import TracebackType
 from typing import Any
 
-from pykafka_core.protocol import decode_response, encode_request, is_flexible
+from pykafka_core import protocol
+from pykafka_core.protocol.connection import encode_frame
 from pykafka_core.protocol.messages import (
     EnvelopeRequest,
     IncrementalAlterConfigsRequest,
@@ -35,74 +32,48 @@ def enveloped(api_key: int, version: int, request: Message) -> EnvelopeRequest:
     """Return a client's request in an envelope, as its broker forwards it to the controller
     (KIP-590).
     """
-    tagged = b"\0" if is_flexible(api_key, version) else b""
-    header = struct.pack(">hhih", api_key, version, 7, -1) + tagged
     return EnvelopeRequest(
-        request_data=header + bytes(encode_request(request, version)),
+        request_data=encode_frame(api_key, version, request, client_id=None)[4:],
         request_principal=b"",
         client_host_address=socket.inet_aton("127.0.0.1"),
     )
 
 
-class Connection:
-    """A connection for flexible versions of an API (header v2, response header v1)."""
+class Connection(protocol.Connection):
+    """A connection whose messages are evidence if the test fails."""
 
     def __init__(self, address: str, timeout_s: float = PATIENCE_S) -> None:
-        self._address = address
-        host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout_s)
+        super().__init__(address, timeout_s=timeout_s, client_id="test")
+        self._size = 0
 
-    def __enter__(self) -> "Connection":
-        return self
+    def ask(self, api_key: int, version: int, request: Message, answer: type[Any] = Message) -> Any:
+        return super().ask(api_key, version, request, answer)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._socket.close()
+    def send(self, api_key: int, version: int, request: Message) -> None:
+        super().send(api_key, version, request)
+        self._note("→", version, request)
 
-    def ask(self, api_key: int, version: int, request: Any) -> Any:
-        """Send a request, and wait for the response."""
-        self.send(api_key, version, request)
-        return self.answer(api_key, version)
-
-    def answer(self, api_key: int, version: int) -> Any:
-        """Wait for the response to the oldest pending request."""
-        (size,) = struct.unpack(">i", self._read(4))
-        answer = self._read(size)
-        assert answer[:5] == struct.pack(">ib", 7, 0)
-        response = decode_response(api_key, version, answer[5:])
-        self._note("←", version, response, size)
+    def receive(self, answer: type[Any] = Message) -> Any:
+        version = self._pending[0].version
+        response = super().receive(answer)
+        self._note("←", version, response)
         return response
 
-    def send(self, api_key: int, version: int, request: Any) -> None:
-        """Send a request without waiting for the response."""
-        head = struct.pack(">hhih4sb", api_key, version, 7, 4, b"test", 0)
-        body = head + encode_request(request, version)
-        self._note("→", version, request, len(body))
-        self._socket.sendall(struct.pack(">i", len(body)) + body)
+    def send_frame(self, frame: bytes) -> None:
+        self._size = len(frame)
+        super().send_frame(frame)
 
-    def _note(self, direction: str, version: int, message: Message, size: int) -> None:
-        what = f"{direction} {type(message).__name__} v{version}, {size} bytes"
-        note(self._address, what, message if size <= BODY_BYTES_MAX else "…")
+    def receive_frame(self) -> bytes:
+        frame = super().receive_frame()
+        self._size = len(frame)
+        return frame
 
-    def close(self) -> None:
-        """Close the connection, even with pending requests."""
-        self._socket.close()
+    def _note(self, direction: str, version: int, message: Message) -> None:
+        what = f"{direction} {type(message).__name__} v{version}, {self._size} bytes"
+        note(self.address, what, message if self._size <= BODY_BYTES_MAX else "…")
 
     def alter(self, kind: int, of: str, name: str, value: str) -> int:
         """Set one setting of one resource; return the error code."""
         answer = self.ask(ALTER, 1, alteration(kind, of, name, value))
         assert isinstance(answer, IncrementalAlterConfigsResponse)
         return int(answer.responses[0].error_code)
-
-    def _read(self, size: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            part = self._socket.recv(size - len(parts))
-            if not part:
-                raise ConnectionError("the broker closed the connection")
-            parts += part
-        return bytes(parts)

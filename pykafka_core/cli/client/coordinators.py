@@ -79,7 +79,7 @@ def _leaders(found: Cluster, topic: str) -> dict[int, int]:
     """
     asked = MetadataRequest.MetadataRequestTopic(name=topic)
     request = MetadataRequest(topics=[asked], allow_auto_topic_creation=False)
-    answer = found.any().ask(METADATA, METADATA_VERSION, request, MetadataResponse)
+    answer = found.any().ask_newest(METADATA, METADATA_VERSION, request, MetadataResponse)
     (row,) = answer.topics
     if row.error_code == UnknownTopicOrPartitionError.code:
         return {}
@@ -119,7 +119,7 @@ def _id_of_each(partitions_count: int) -> Sequence[str]:
 
 def _describe_transactions(coordinator: Connection, ids: list[str]) -> Mapping[str, int]:
     request = DescribeTransactionsRequest(transactional_ids=ids)
-    answer = coordinator.ask(DESCRIBE_TRANSACTIONS, 0, request, DescribeTransactionsResponse)
+    answer = coordinator.ask_newest(DESCRIBE_TRANSACTIONS, 0, request, DescribeTransactionsResponse)
     codes = {row.transactional_id: row.error_code for row in answer.transaction_states}
     absent = TransactionalIdNotFoundError.code
     return {name: 0 if code == absent else code for name, code in codes.items()}
@@ -127,7 +127,7 @@ def _describe_transactions(coordinator: Connection, ids: list[str]) -> Mapping[s
 
 def _describe_groups(coordinator: Connection, ids: list[str]) -> Mapping[str, int]:
     request = DescribeGroupsRequest(groups=ids)
-    answer = coordinator.ask(
+    answer = coordinator.ask_newest(
         DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION, request, DescribeGroupsResponse
     )
     return {group.group_id: group.error_code for group in answer.groups}

@@ -83,7 +83,7 @@ def describe_quorum(broker: wire.Connection) -> Described:
     partition = DescribeQuorumRequest.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     request = DescribeQuorumRequest(topics=[topic])
-    return described(broker.ask(DESCRIBE_QUORUM, VERSION, request, DescribeQuorumResponse))
+    return described(broker.ask_newest(DESCRIBE_QUORUM, VERSION, request, DescribeQuorumResponse))
 
 
 def described(answer: DescribeQuorumResponse) -> Described:

@@ -95,7 +95,7 @@ def _lacks_replicas(partition: _Partition) -> bool:
 
 
 def _logs(broker: wire.Connection, node_id: int) -> list[tuple[State, str]]:
-    answer = broker.ask(
+    answer = broker.ask_newest(
         DESCRIBE_LOG_DIRS,
         DESCRIBE_LOG_DIRS_VERSION,
         DescribeLogDirsRequest(topics=None),

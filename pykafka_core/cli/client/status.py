@@ -133,7 +133,7 @@ def _listed(broker: wire.Connection) -> Sequence[ListGroupsResponse.ListedGroup]
     """Return the groups that a broker coordinates; waits until it has loaded them."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
-        answer = broker.ask(
+        answer = broker.ask_newest(
             LIST_GROUPS, LIST_GROUPS_VERSION, ListGroupsRequest(), ListGroupsResponse
         )
         if answer.error_code == 0:

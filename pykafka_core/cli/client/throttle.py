@@ -177,7 +177,7 @@ def _alter(
     connection: wire.Connection, resources: Sequence[_Request.AlterConfigsResource]
 ) -> list[str]:
     request = _Request(resources=list(resources))
-    answer = connection.ask(
+    answer = connection.ask_newest(
         ALTER_CONFIGS, ALTER_CONFIGS_VERSION, request, IncrementalAlterConfigsResponse
     )
     names = {RESOURCE_TOPIC: "topic", RESOURCE_BROKER: "broker"}

@@ -44,7 +44,7 @@ def elect(
             ],
             timeout_ms=wire.CONTROLLER_TIMEOUT_MS,
         )
-        answer = cluster.any().ask(ELECT_LEADERS, VERSION, request, ElectLeadersResponse)
+        answer = cluster.any().ask_newest(ELECT_LEADERS, VERSION, request, ElectLeadersResponse)
     wire.check(answer.error_code, what)
     results = [
         (topic.topic, one)

@@ -270,7 +270,9 @@ def _alter(cluster: wire.Cluster, wanted: Mapping[PartitionOf, Sequence[int] | N
         timeout_ms=wire.CONTROLLER_TIMEOUT_MS,
         topics=[of.ReassignableTopic(name=name, partitions=p) for name, p in topics.items()],
     )
-    answer = cluster.any().ask(ALTER, ALTER_VERSION, request, AlterPartitionReassignmentsResponse)
+    answer = cluster.any().ask_newest(
+        ALTER, ALTER_VERSION, request, AlterPartitionReassignmentsResponse
+    )
     wire.check(answer.error_code, _CANNOT)
     failed = [
         f"{topic.name}-{one.partition_index}: {one.error_message or error_of(one.error_code).text}"

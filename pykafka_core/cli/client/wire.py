@@ -1,22 +1,13 @@
-"""Requests that no client library supports, over a socket and with the project's codec."""
+"""Requests that no client library supports, and the brokers that a command sends them to."""
 
-import itertools
-import socket
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import NamedTuple, TypeVar
 
+from pykafka_core import protocol
 from pykafka_core.cli.errors import CliError
-from pykafka_core.errors import error_of
-from pykafka_core.protocol import (
-    ProtocolError,
-    api_versions,
-    decode_response,
-    encode_request,
-    is_flexible,
-)
+from pykafka_core.errors import KafkaError, error_of
+from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -40,16 +31,11 @@ LIST_REASSIGNMENTS, LIST_REASSIGNMENTS_VERSION = 46, 0
 CONTROLLER_TIMEOUT_MS = 15_000
 """Timeout in a broker for requests to the controller."""
 Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
-API_VERSIONS, API_VERSIONS_VERSION, API_VERSIONS_EVERYWHERE = 18, 4, 3
-"""Its responses have the response header v0 in every version.
-
-Version 4 lists all features (KAFKA-17011); brokers since Kafka 2.4 support version 3.
-"""
+API_VERSIONS, API_VERSIONS_VERSION = 18, 4
+"""Version 4 lists all features (KAFKA-17011)."""
 NO_LEADER, NO_VERSION = -1, -1
-_CLIENT_ID = b"pykafka-core-cli"
-_WHO_ASKS = ApiVersionsRequest(
-    client_software_name=_CLIENT_ID.decode(), client_software_version="1"
-)
+CLIENT_ID = "pykafka-core-cli"
+_WHO_ASKS = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
 
 
 class Node(NamedTuple):
@@ -60,49 +46,24 @@ class Node(NamedTuple):
     port: int
 
 
-class Connection:
-    """A connection to a broker.
-
-    Only for flexible versions of APIs (request header v2, response header v1).
-    """
+class Connection(protocol.Connection):
+    """A connection whose errors are those of commands."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), TIMEOUT_S)
-        self._numbers = itertools.count(1)
-        self._versions: Mapping[int, int] | None = None
+        super().__init__(f"{host}:{port}", timeout_s=TIMEOUT_S, client_id=CLIENT_ID)
 
-    def __enter__(self) -> "Connection":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._socket.close()
-
-    def ask(self, api_key: int, version_max: int, request: Message, answer: type[T]) -> T:
-        """Send a request in the newest version that the broker supports, and wait for the response.
-
-        Args:
-            version_max: The newest version to use.
+    def ask_newest(self, api_key: int, version_max: int, request: Message, answer: type[T]) -> T:
+        """Send a request in the newest version that the broker has, and wait for its response.
 
         Raises:
-            CliError: The broker lacks the API, or has only versions that are not flexible.
+            CliError: The broker lacks the API, or does not describe its APIs.
             ProtocolError: The broker's version cannot carry the request.
             OSError: The broker does not answer.
         """
-        if self._versions is None:
-            about = self._exchange(
-                API_VERSIONS, API_VERSIONS_EVERYWHERE, _WHO_ASKS, ApiVersionsResponse
-            )
-            check(about.error_code, "the broker does not describe its APIs")
-            self._versions = {one.api_key: one.max_version for one in about.api_keys}
-        version = min(version_max, self._versions.get(api_key, NO_VERSION))
-        if version == NO_VERSION or not is_flexible(api_key, version):
-            raise CliError(f"the broker has no version of API {api_key} that this command can use")
-        return self._exchange(api_key, version, request, answer)
+        try:
+            return super().ask_newest(api_key, version_max, request, answer)
+        except KafkaError as error:
+            raise CliError(str(error)) from error
 
     def describe_features(self) -> ApiVersionsResponse:
         """Ask for features; brokers before Kafka 3.9 omit features that have a level 0.
@@ -111,36 +72,9 @@ class Connection:
             CliError: The broker refuses.
             OSError: The broker does not answer.
         """
-        answer = self.ask(API_VERSIONS, API_VERSIONS_VERSION, _WHO_ASKS, ApiVersionsResponse)
+        answer = self.ask_newest(API_VERSIONS, API_VERSIONS_VERSION, _WHO_ASKS, ApiVersionsResponse)
         check(answer.error_code, "the broker does not describe its features")
         return answer
-
-    def _exchange(self, api_key: int, version: int, request: Message, answer: type[T]) -> T:
-        known = api_versions(api_key)
-        assert known is not None, "an API of the codec"
-        assert known[0] <= version <= known[1], "one of its versions"
-        number = next(self._numbers)
-        head = struct.pack(">hhih", api_key, version, number, len(_CLIENT_ID)) + _CLIENT_ID + b"\0"
-        body = head + encode_request(request, version)
-        self._socket.sendall(struct.pack(">i", len(body)) + body)
-        (size,) = struct.unpack(">i", self._read(4))
-        whole = self._read(size)
-        # Correlation id, and no tagged fields.
-        expected = struct.pack(">ib", number, 0)[: 4 if api_key == API_VERSIONS else 5]
-        if not whole.startswith(expected):
-            raise OSError("the broker answered another request")
-        message = decode_response(api_key, version, whole[len(expected) :])
-        assert isinstance(message, answer), "the codec's answer to this request"
-        return message
-
-    def _read(self, size: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            part = self._socket.recv(min(size - len(parts), 1 << 20))
-            if not part:
-                raise OSError("the broker closed the connection")
-            parts += part
-        return bytes(parts)
 
 
 class Cluster:
@@ -251,7 +185,7 @@ class Cluster:
         )
         if not request.resources:
             return {}
-        answer = self._first.ask(
+        answer = self._first.ask_newest(
             DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION, request, DescribeConfigsResponse
         )
         return {
@@ -267,7 +201,7 @@ class Cluster:
             OSError: The broker does not answer.
         """
         request = ListPartitionReassignmentsRequest(timeout_ms=CONTROLLER_TIMEOUT_MS, topics=None)
-        answer = self._first.ask(
+        answer = self._first.ask_newest(
             LIST_REASSIGNMENTS,
             LIST_REASSIGNMENTS_VERSION,
             request,
@@ -283,7 +217,7 @@ class Cluster:
     def close(self) -> None:
         """Close all connections."""
         for connection in (self._first, *self._connections.values()):
-            connection.__exit__(None, None, None)
+            connection.close()
 
 
 @contextmanager
@@ -299,10 +233,10 @@ def cluster(bootstrap: str | None, what: str) -> Iterator[Cluster]:
     try:
         request = MetadataRequest(topics=None)
         with _errors(what):
-            metadata = first.ask(METADATA, METADATA_VERSION, request, MetadataResponse)
+            metadata = first.ask_newest(METADATA, METADATA_VERSION, request, MetadataResponse)
         found = Cluster(first, metadata)
     except BaseException:
-        first.__exit__(None, None, None)
+        first.close()
         raise
     try:
         with _errors(what):

@@ -104,7 +104,7 @@ def change(
             for name, level in levels.items()
         ]
         request = of(timeout_ms=TIMEOUT_MS, feature_updates=updates, validate_only=dry_run)
-        answer = broker.ask(
+        answer = broker.ask_newest(
             UPDATE_FEATURES, UPDATE_FEATURES_VERSION, request, UpdateFeaturesResponse
         )
     if answer.error_code:

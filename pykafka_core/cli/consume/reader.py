@@ -124,7 +124,7 @@ class Reader:
         try:
             self._find_starts(leader, partitions)
             request = self._fetch_request(partitions, wait_ms)
-            response = leader.ask(FETCH, FETCH_VERSION, request, FetchResponse)
+            response = leader.ask_newest(FETCH, FETCH_VERSION, request, FetchResponse)
         except (OSError, ProtocolError) as error:
             raise _RetryError(f"{self._what}: {error}") from error
         self._check(response.error_code)
@@ -149,7 +149,9 @@ class Reader:
                 isolation_level=_READ_COMMITTED,
                 topics=[self._times(unknown, at)],
             )
-            response = leader.ask(LIST_OFFSETS, LIST_OFFSETS_VERSION, request, ListOffsetsResponse)
+            response = leader.ask_newest(
+                LIST_OFFSETS, LIST_OFFSETS_VERSION, request, ListOffsetsResponse
+            )
             for found in response.topics[0].partitions:
                 self._check(found.error_code)
                 if found.offset >= 0:

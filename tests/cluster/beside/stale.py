@@ -61,7 +61,7 @@ class StaleWriter:
     def answers(self) -> None:
         """Wait for the responses to all requests; they arrive in order."""
         for values in self._sent:
-            answer = self._connection.answer(PRODUCE, VERSION)
+            answer = self._connection.receive()
             row = answer.responses[0].partition_responses[0]
             if row.error_code:
                 self.refused.append(row.error_code)

@@ -17,7 +17,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from bench.fairness.disk import Disk
 from pykafka_core import Cluster
-from pykafka_core.cli.client.wire import Connection
 from pykafka_core.metadata.health import State
 from pykafka_core.protocol.messages import (
     AlterPartitionReassignmentsRequest,
@@ -26,6 +25,7 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.types import Durability
 from tests.cluster.clients import consume, create_placed, produce
 from tests.support.patience import PATIENCE_S, POLL_S, eventually, exactly
+from tests.support.wire import Connection
 
 ALL = (0, 1, 2)
 NODE_BYTES = 64 << 20
@@ -320,8 +320,7 @@ def reassign(cluster: Cluster, to: list[int]) -> None:
     request = of(
         timeout_ms=30_000, topics=[of.ReassignableTopic(name=TOPIC, partitions=partitions)]
     )
-    host, port = cluster.bootstrap_servers.split(",")[0].split(":")
-    with Connection(host, int(port)) as connection:
+    with Connection(cluster.bootstrap_servers.split(",")[0]) as connection:
         answer = connection.ask(45, 0, request, AlterPartitionReassignmentsResponse)
     assert {one.error_code for one in answer.responses[0].partitions} == {0}
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Cluster
-from pykafka_core.cli.client.wire import Connection
 from pykafka_core.protocol.messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -16,6 +15,7 @@ from pykafka_core.protocol.messages import (
 )
 from tests.cluster.clients import consume, produce
 from tests.support.patience import eventually
+from tests.support.wire import Connection
 
 ALL = (0, 1, 2)
 TOPIC = "orders"
@@ -91,10 +91,9 @@ def read_at(cluster: Cluster, node: int, offset: int) -> int:
     partition = of.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1)
     topic = of.FetchTopic(topic=TOPIC, partitions=[partition])
     request = of(replica_id=-1, max_wait_ms=0, min_bytes=0, topics=[topic])
-    host, port = cluster.brokers[node].bootstrap_servers.split(":")
-    with Connection(host, int(port)) as connection:
+    with Connection(cluster.brokers[node].bootstrap_servers) as connection:
         answer = connection.ask(1, 12, request, FetchResponse)
-    return answer.responses[0].partitions[0].error_code
+    return int(answer.responses[0].partitions[0].error_code)
 
 
 def find_damage(cluster: Cluster, node: int) -> None:
@@ -110,8 +109,7 @@ def elect_uncleanly(cluster: Cluster, node: int) -> None:
     of = ElectLeadersRequest
     partitions = [of.TopicPartitions(topic=TOPIC, partitions=[0])]
     request = of(election_type=1, topic_partitions=partitions, timeout_ms=30_000)
-    host, port = cluster.brokers[node].bootstrap_servers.split(":")
-    with Connection(host, int(port)) as connection:
+    with Connection(cluster.brokers[node].bootstrap_servers) as connection:
         answer = connection.ask(43, 2, request, ElectLeadersResponse)
     assert answer.error_code == 0
     assert answer.replica_election_results[0].partition_result[0].error_code == 0

@@ -186,7 +186,7 @@ def _fence(found: Cluster, owner: Described) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     aborting = False
     while True:
-        answer = found.node(owner.coordinator).ask(
+        answer = found.node(owner.coordinator).ask_newest(
             INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, request, InitProducerIdResponse
         )
         if aborting and answer.error_code == ProducerFencedError.code:
@@ -204,7 +204,7 @@ def _open_in_partition(
     found: Cluster, topic: str, partition: int, producer_id: int | None
 ) -> DescribeProducersResponse.ProducerState:
     asked = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=[partition])
-    answer = found.leader(topic, partition).ask(
+    answer = found.leader(topic, partition).ask_newest(
         DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=[asked]), DescribeProducersResponse
     )
     row = answer.topics[0].partitions[0]
@@ -238,7 +238,7 @@ def _write_marker(found: Cluster, one: Open) -> None:
             )
         ],
     )
-    answer = found.leader(one.topic, one.partition).ask(
+    answer = found.leader(one.topic, one.partition).ask_newest(
         WRITE_TXN_MARKERS, 1, WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse
     )
     check(answer.markers[0].topics[0].partitions[0].error_code, f"cannot abort in {one.topic}")

@@ -55,7 +55,7 @@ def listed(
             state.
     """
     for node_id in found.nodes:
-        answer = found.node(node_id).ask(
+        answer = found.node(node_id).ask_newest(
             LIST_TRANSACTIONS,
             0,
             ListTransactionsRequest(
@@ -82,7 +82,7 @@ def described(found: Cluster, transactional_id: str) -> Described:
     what = f"cannot describe {transactional_id!r}"
     if not found.has(TRANSACTION_TOPIC):  # looking up a coordinator would create the topic
         check(TransactionalIdNotFoundError.code, what)
-    coordinator = found.any().ask(
+    coordinator = found.any().ask_newest(
         FIND_COORDINATOR,
         FIND_COORDINATOR_VERSION,
         FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id]),
@@ -90,7 +90,7 @@ def described(found: Cluster, transactional_id: str) -> Described:
     )
     (place,) = coordinator.coordinators
     check(place.error_code, f"cannot find the coordinator of {transactional_id!r}")
-    answer = found.node(place.node_id).ask(
+    answer = found.node(place.node_id).ask_newest(
         DESCRIBE_TRANSACTIONS,
         0,
         DescribeTransactionsRequest(transactional_ids=[transactional_id]),
