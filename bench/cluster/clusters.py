@@ -1,10 +1,8 @@
 """Three nodes (broker and controller) in separate processes on 127.0.0.1: ours and Kafka's."""
 
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -17,11 +15,19 @@ from bench.peers.brokers import (
     AS_ITS_SCRIPTS,
     ApacheKafka,
     cpu_seconds,
-    reserve_port,
     resident_bytes,
 )
 from pykafka_core.broker.storage.format import format_cluster
-from pykafka_core.types import id_text, random_id
+from tests.support.processes.nodes import (
+    first_voters,
+    format_kafka,
+    kafka_command,
+    kill_all,
+    port_of,
+    reserve_port,
+    serve_command,
+    write_properties,
+)
 
 NODES = (1, 2, 3)
 PATIENCE_S = 300
@@ -87,8 +93,7 @@ class Nodes(ABC):
         self._reserved = {node: [reserve_port() for _ in Addresses._fields] for node in NODES}
         self.up: dict[int, subprocess.Popen[bytes]] = {}
         for node in NODES:
-            lines = (f"{name}={value}\n" for name, value in self._settings(node).items())
-            self._properties(node).write_text("".join(lines))
+            write_properties(self._properties(node), self._settings(node))
         self._format()
 
     @property
@@ -144,9 +149,7 @@ class Nodes(ABC):
 
     def close(self) -> None:
         """End all processes and remove their data."""
-        for process in self.up.values():
-            process.kill()
-            process.wait()
+        kill_all(self.up.values())
         for reserved in self._reserved.values():
             for port in reserved:
                 port.close()
@@ -157,7 +160,7 @@ class Nodes(ABC):
         return command if count is None else ["prlimit", f"--nofile={count}:{count}", *command]
 
     def _ports(self, node: int) -> Addresses:
-        return Addresses(*(int(port.getsockname()[1]) for port in self._reserved[node]))
+        return Addresses(*map(port_of, self._reserved[node]))
 
     def _properties(self, node: int) -> Path:
         return self.folder / f"{node}.properties"
@@ -224,9 +227,8 @@ class Ours(Nodes):
         format_cluster(self.folder, at)
 
     def _command(self, node: int) -> Sequence[str]:
-        files = ["--config", str(self._properties(node)), "--data", str(self.data(node))]
-        serve = [sys.executable, "-m", "pykafka_core.cli", "serve", *files]
-        return [*serve, "--durability", self._durability]
+        files = self._properties(node), self.data(node)
+        return serve_command(*files, "--durability", self._durability)
 
 
 class Kafka(Nodes):
@@ -252,17 +254,9 @@ class Kafka(Nodes):
         return super()._settings(node) | {"log.dirs": self.data(node)}
 
     def _format(self) -> None:
-        cluster = id_text(random_id(os.urandom))
-        voters = ",".join(
-            f"{node}@127.0.0.1:{self._ports(node).controller}:{id_text(random_id(os.urandom))}"
-            for node in NODES
-        )
-        quorum = ["-t", cluster, "--initial-controllers", voters]
+        quorum = first_voters({node: self._ports(node).controller for node in NODES})
         for node in NODES:
-            tool = [*self._java, "kafka.tools.StorageTool", "format", *quorum]
-            subprocess.run(
-                [*tool, "-c", str(self._properties(node))], check=True, stdout=subprocess.DEVNULL
-            )
+            format_kafka(self._java, self._properties(node), *quorum)
 
     def _command(self, node: int) -> Sequence[str]:
-        return [*self._java, "kafka.Kafka", str(self._properties(node))]
+        return kafka_command(self._java, self._properties(node))

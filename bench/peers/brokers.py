@@ -17,6 +17,14 @@ from typing import Protocol
 import pykafka_core
 from pykafka_core.types import id_text, random_id
 from tests.support.costs import charge
+from tests.support.processes.nodes import (
+    SERVE,
+    format_kafka,
+    kafka_command,
+    port_of,
+    reserve_port,
+    wait_until_ready,
+)
 
 HERE = Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -54,19 +62,6 @@ def cpu_seconds(pid: int) -> float:
 def resident_bytes(pid: int) -> int:
     """Return the resident memory of a process (Linux)."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-
-
-def reserve_port() -> socket.socket:
-    """Return a socket that reserves a port of 127.0.0.1 until it is closed: the system gives the
-    port to no other process.
-
-    A server with SO_REUSEADDR can listen on the port, also after a restart, because this socket
-    never listens.
-    """
-    reserved = socket.socket()
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reserved.bind(("127.0.0.1", 0))
-    return reserved
 
 
 def wait_until_serving(bootstrap: str, process: subprocess.Popen[bytes]) -> None:
@@ -107,14 +102,7 @@ class Ours:
         self.name = f"pykafka_core {durability}"
         self._folder = folder / durability
         begun = time.monotonic()
-        command = [
-            sys.executable,
-            "-m",
-            "pykafka_core.cli",
-            "serve",
-            "--data",
-            str(self._folder),
-        ]
+        command = [*SERVE, "--data", str(self._folder)]
         for name, value in (config or {}).items():
             command += ["--set", f"{name}={value}"]
         self._process = subprocess.Popen(
@@ -123,12 +111,9 @@ class Ours:
             text=True,
             env=os.environ | (environment or {}),
         )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline().split()
-        if line[:1] != ["ready"]:
-            raise RuntimeError("our broker did not start")
+        self.bootstrap = wait_until_ready(self._process, "our broker")
         self.start_seconds = time.monotonic() - begun
-        self.bootstrap, self.pid = line[1], self._process.pid
+        self.pid = self._process.pid
 
     def stop(self) -> None:
         """See `Peer`."""
@@ -171,7 +156,7 @@ class ApacheKafka:
         self._folder = folder / "kafka"
         self._folder.mkdir(parents=True)
         self._reserved = [reserve_port(), controller or reserve_port()]
-        broker, quorum_port = (int(reserved.getsockname()[1]) for reserved in self._reserved)
+        broker, quorum_port = map(port_of, self._reserved)
         properties = self._folder / "server.properties"
         properties.write_text(
             "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
@@ -185,12 +170,8 @@ class ApacheKafka:
         )
         java = ["java", *jvm, "-cp", classpath or self.classpath()]
         alone = ("--standalone", "-t", id_text(random_id(os.urandom)))
-        subprocess.run(
-            [*java, "kafka.tools.StorageTool", "format", *(quorum or alone), "-c", str(properties)],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        self._command = [*java, "kafka.Kafka", str(properties)]
+        format_kafka(java, properties, *(quorum or alone))
+        self._command = kafka_command(java, properties)
         self._environment = os.environ | (environment or {})
         self.bootstrap, self.data = f"127.0.0.1:{broker}", self._folder / "data"
         self.start()

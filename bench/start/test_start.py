@@ -21,6 +21,7 @@ from bench.client import METADATA, Connection, frame
 from bench.conftest import Noted
 from pykafka_core import Broker
 from pykafka_core.protocol.messages import MetadataRequest
+from tests.support.processes.nodes import SERVE, wait_until_ready
 
 TOPICS = {f"wide-{number}": 2_000 for number in range(5)}
 SETTLED_S, IDLE_S = 1, 10
@@ -54,15 +55,10 @@ def cpu_ns(pid: int) -> int:
 @contextmanager
 def serving(data: Path, env: Mapping[str, str] | None = None) -> Iterator[tuple[int, str]]:
     """Yield the process id and the address of a `serve` that has reported that it is ready."""
-    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(
-        [*command, "--data", str(data)], stdout=subprocess.PIPE, text=True, env=env
-    ) as process:
+    command = [*SERVE, "--listen", "127.0.0.1:0", "--data", str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
         try:
-            assert process.stdout is not None
-            word, address, *_ = process.stdout.readline().split()
-            assert word == "ready"
-            yield process.pid, address
+            yield process.pid, wait_until_ready(process, "serve")
         finally:
             process.kill()
 

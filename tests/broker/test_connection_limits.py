@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
 from pykafka_core.protocol.messages import DescribeClusterRequest
 from tests.support.patience import PATIENCE_S, eventually
+from tests.support.processes.nodes import reserve_port
 from tests.support.processes.server import serving
 from tests.support.wire import Connection
 

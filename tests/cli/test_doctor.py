@@ -23,6 +23,7 @@ from pykafka_core.log import Log
 from tests.support.cli import run
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.processes.mounts import mounted
+from tests.support.processes.nodes import SERVE
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
@@ -182,7 +183,7 @@ def test_each_finding_is_printed_with_its_advice(killed: Path, capsys: Capture) 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str], int]]:
     data = tmp_path / "data"
-    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--listen", "127.0.0.1:0"]
+    command = [*SERVE, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
         [*command, "--data", str(data)], stdout=subprocess.PIPE, text=True
     ) as process:

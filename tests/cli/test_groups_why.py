@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +9,13 @@ import pytest
 
 from tests.support.cli import run
 from tests.support.patience import PATIENCE_S
+from tests.support.processes.nodes import SERVE
 
 Capture = pytest.CaptureFixture[str]
 
 
 def serve(*arguments: str) -> list[str]:
-    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--listen", "127.0.0.1:0"]
+    command = [*SERVE, "--listen", "127.0.0.1:0"]
     return [*command, "--durability", "memory", *arguments]
 
 

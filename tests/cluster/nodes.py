@@ -3,20 +3,26 @@
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from tests.cluster.clients import isr_of
 from tests.support.costs import charge
 from tests.support.evidence.logs import new_log
 from tests.support.patience import PATIENCE_MS, eventually
+from tests.support.processes.nodes import (
+    kill_all,
+    port_of,
+    reserve_port,
+    serve_command,
+    wait_until_ready,
+    write_properties,
+)
 
 SESSION = {
     "broker.session.timeout.ms": PATIENCE_MS // 6,
@@ -154,34 +160,26 @@ class Processes(Formatted):
             charge("cluster")
         for node_id in node_ids:
             properties = self.properties(node_id)
-            command = [sys.executable, "-m", "pykafka_core.cli", "serve"]
             with new_log(f"node {node_id}") as log:
                 self.up[node_id] = subprocess.Popen(
-                    [*command, "--config", str(properties), "--data", str(self.data(node_id))],
+                    serve_command(properties, self.data(node_id)),
                     stdout=subprocess.PIPE,
                     stderr=log,
                     text=True,
                     env={**os.environ, **self.environments.get(node_id, {})},
                 )
         for node_id in node_ids:
-            output = self.up[node_id].stdout
-            assert output is not None
-            assert output.readline().startswith("ready "), f"node {node_id} did not join"
+            wait_until_ready(self.up[node_id], f"node {node_id}")
 
     def properties(self, node_id: int) -> Path:
         """Write a node's settings to a file, and return it."""
         file = self.data(node_id).with_suffix(".properties")
-        settings = self.config(node_id).items()
-        file.write_text("".join(f"{name}={value}\n" for name, value in settings))
+        write_properties(file, self.config(node_id))
         return file
 
     def kill(self, *node_ids: int) -> None:
         """Send SIGKILL to all of them, then wait for their ends."""
-        killed = [self.up.pop(node_id) for node_id in node_ids]
-        for process in killed:
-            process.kill()
-        for process in killed:
-            process.communicate()
+        kill_all([self.up.pop(node_id) for node_id in node_ids])
 
     @property
     def bootstrap(self) -> str:
@@ -201,7 +199,7 @@ def ports_of(count: int) -> Iterator[Ports]:
     with ExitStack() as stack:
 
         def port() -> int:
-            return int(stack.enter_context(reserve_port()).getsockname()[1])
+            return port_of(stack.enter_context(reserve_port()))
 
         yield {node: (port(), port()) for node in range(1, count + 1)}
 

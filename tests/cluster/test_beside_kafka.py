@@ -14,7 +14,7 @@ from confluent_kafka import (
     Producer,
 )
 
-from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port, wait_until_serving
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka, wait_until_serving
 from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity
@@ -35,14 +35,18 @@ from tests.support.cli import run
 from tests.support.evidence.logs import watch
 from tests.support.java import classpath, java
 from tests.support.patience import PATIENCE_S, eventually
+from tests.support.processes.nodes import (
+    NOT_BUILT,
+    format_kafka,
+    kafka_command,
+    reserve_port,
+)
 
 pytestmark = pytest.mark.jvm
 
 OWN, THEIRS = 2, 1
 NEWER = "kafka-4.3", "kafka-4.4"
 """Releases, as folders of `tests/formats/releases`."""
-NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
-"""Features that our brokers lack: the cluster must not use their coordinators."""
 
 
 @pytest.fixture
@@ -142,12 +146,9 @@ def their_broker(folder: Path, cluster: Growing, release: str) -> Iterator[str]:
             f"listeners=PLAINTEXT://{bootstrap}\nlog.dirs={folder / 'theirs'}\n"
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
         )
-        formatting = "kafka.tools.StorageTool", "format", "-t", identity.cluster_id
-        subprocess.run(
-            [*java, *formatting, "-c", str(properties)], check=True, stdout=subprocess.DEVNULL
-        )
+        format_kafka(java, properties, "-t", identity.cluster_id)
         watch("Apache Kafka's broker", folder / "broker.log")
-        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log)
+        process = subprocess.Popen(kafka_command(java, properties), stdout=log)
         try:
             wait_until_serving(bootstrap, process)
             yield bootstrap

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.cluster.clients import consume, create, leaders_of, produce
 from tests.cluster.nodes import SESSION, Nodes, Processes, nodes, processes
 from tests.support.java import java
 from tests.support.patience import PATIENCE_S, eventually
+from tests.support.processes.nodes import serve_command
 
 EACH_COMMIT = {
     "metadata.log.max.record.bytes.between.snapshots": 1,
@@ -194,9 +194,8 @@ def create_topics(cluster: Processes, count: int) -> None:
 def kill_once_seen(
     cluster: Processes, node: int, suffixes: tuple[str, ...], known: set[str]
 ) -> None:
-    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--log-level", "error"]
-    settings = ["--config", str(cluster.properties(node)), "--data", str(cluster.data(node))]
-    process = subprocess.Popen([*command, *settings], stdout=subprocess.PIPE)
+    command = serve_command(cluster.properties(node), cluster.data(node), "--log-level", "error")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         deadline = time.monotonic() + PATIENCE_S
         while not seen(cluster.data(node), suffixes, known):  # some exist only briefly

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import Endpoint
 from tests.cluster.nodes import Nodes, Processes, nodes, processes
 from tests.support.patience import PATIENCE_MS, PATIENCE_S, eventually
+from tests.support.processes.nodes import serve_command
 
 CONTROLLERS = "127.0.0.1:19093,127.0.0.1:19094"
 SEVERAL: dict[str, object] = {
@@ -203,10 +203,9 @@ def test_marker_of_a_clean_stop_does_not_apply_to_an_earlier_process(tmp_path: P
 @contextmanager
 def _joining(cluster: Processes, node_id: int) -> Iterator[subprocess.Popen[bytes]]:
     """Yield a process that has not joined."""
-    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--log-level", "warning"]
-    properties, data = cluster.properties(node_id), cluster.data(node_id)
+    files = cluster.properties(node_id), cluster.data(node_id)
     process = subprocess.Popen(
-        [*command, "--config", str(properties), "--data", str(data)],
+        serve_command(*files, "--log-level", "warning"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

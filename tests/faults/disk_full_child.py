@@ -18,6 +18,7 @@ from pykafka_core.broker.storage.data_directory import CLEAN_SHUTDOWN
 from pykafka_core.broker.storage.reserve import RESERVE_BYTES, RESERVE_FILE, Need
 from pykafka_core.errors import KafkaStorageError, StorageError
 from tests.support.patience import PATIENCE_S, POLL_S, eventually
+from tests.support.processes.nodes import SERVE
 
 SIZE = 24 << 20
 STORAGE_ERROR = 56
@@ -274,8 +275,7 @@ def no_reserve(path: Path) -> None:
     for data in (disk.data, path / "new"):
         with pytest.raises(StorageError, match="free some space"):
             Broker(data)
-        command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--data", str(data)]
-        command += ["--listen", "127.0.0.1:0"]
+        command = [*SERVE, "--data", str(data), "--listen", "127.0.0.1:0"]
         served = subprocess.run(command, capture_output=True, text=True, check=False)
         assert served.returncode == 1, served
         assert "free some space" in served.stderr

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers.brokers import reserve_port
 from pykafka_core.broker.runtime.quorum import exchange
 from pykafka_core.metadata.records.codec import decode_batches, split_batches
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message, NoOpRecord
@@ -15,6 +14,7 @@ from pykafka_core.quorum.values import QuorumConfig, ReplicaKey
 from pykafka_core.quorum.wire.answers import encode_answer
 from pykafka_core.quorum.wire.envelope import Endpoint
 from tests.quorum.live import LiveReplica
+from tests.support.processes.nodes import reserve_port
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 VOTERS = tuple(ReplicaKey(node, bytes(15) + bytes((node,))) for node in (1, 2, 3))

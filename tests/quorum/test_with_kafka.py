@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.voters import VoterNode, quorum_records
 from pykafka_core.metadata.records.codec import decode_batches
@@ -26,11 +26,10 @@ from tests.cluster.static import static_voters
 from tests.quorum.live import LiveReplica
 from tests.support.evidence.logs import watch
 from tests.support.patience import PATIENCE_S, eventually
+from tests.support.processes.nodes import NOT_BUILT, format_kafka, kafka_command, reserve_port
 
 pytestmark = pytest.mark.jvm
 
-NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
-"""Our brokers do not have these coordinators, so the cluster must not use them."""
 STANDS_BY = (
     "controller.quorum.election.timeout.ms=600000\ncontroller.quorum.fetch.timeout.ms=600000\n"
 )
@@ -122,14 +121,10 @@ def controller_alone(
         + f"log.dirs={folder / 'data'}\n"
     )
     java = ["java", *QUICK_TO_START, "-cp", ApacheKafka.classpath()]
-    subprocess.run(
-        [*java, "kafka.tools.StorageTool", "format", *quorum, "-c", str(properties)],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    format_kafka(java, properties, *quorum)
     watch("Apache Kafka's controller", folder / "controller.log")
     with open(folder / "controller.log", "wb") as log:
-        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log)
+        process = subprocess.Popen(kafka_command(java, properties), stdout=log)
     try:
         yield folder / "data"
     finally:

@@ -10,10 +10,10 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from bench.peers.brokers import reserve_port
 from tests.support.evidence.logs import watch
 from tests.support.java import QUICK_TO_START, STREAMS, classpath
 from tests.support.patience import PATIENCE_S
+from tests.support.processes.nodes import port_of, reserve_port, write_properties
 
 
 class Program:
@@ -61,7 +61,7 @@ class Worker(Program):
 
     def __init__(self, folder: Path, name: str, bootstrap: str) -> None:
         self._reserved = reserve_port()
-        self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
+        self.address = f"127.0.0.1:{port_of(self._reserved)}"
         folder.mkdir(parents=True, exist_ok=True)
         settings = {
             "bootstrap.servers": bootstrap,
@@ -78,7 +78,7 @@ class Worker(Program):
             settings[f"{kind}.storage.topic"] = f"connect-{kind}"
             settings[f"{kind}.storage.replication.factor"] = "-1"
         file = folder / f"{name}.properties"
-        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        write_properties(file, settings)
         main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
         super().__init__(main_class, str(file), log=folder / f"{name}.log")
 

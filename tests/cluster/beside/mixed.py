@@ -7,8 +7,6 @@ separate process, `CONTROLLER`.
 
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -25,11 +23,10 @@ from pykafka_core.types import id_text, random_id
 from tests.faults.cluster.clusters import NODES, SETTINGS, Cluster, NotBackError
 from tests.faults.cluster.network import Network
 from tests.support.patience import PATIENCE_S
+from tests.support.processes.nodes import NOT_BUILT, format_kafka, kafka_command, serve_command
 
 CONTROLLER = 4
 """The node that is only a controller, in layouts that have one."""
-NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
-"""Features that our brokers lack: the cluster must not use their coordinators."""
 JAVA = ("java", *QUICK_TO_START, "-Xmx512m", "-Dlog4j2.level=WARN")
 
 
@@ -206,19 +203,16 @@ class Mixed(Cluster):
         )
         first = ("--initial-controllers", voters, *NOT_BUILT)
         quorum = first if node in self.layout.voters else ()
-        config = ("-c", str(self._properties(node)))
-        subprocess.run(
-            [*JAVA, "-cp", ApacheKafka.classpath(), "kafka.tools.StorageTool", "format"]
-            + ["-t", self._cluster_id, *quorum, *config],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        format_kafka(self._java, self._properties(node), "-t", self._cluster_id, *quorum)
 
     def _command(self, node: int) -> list[str]:
         if self.is_ours(node):
-            files = ["--config", str(self._properties(node)), "--data", str(self.data(node))]
-            return [sys.executable, "-m", "pykafka_core.cli", "serve", *files]
-        return [*JAVA, "-cp", ApacheKafka.classpath(), "kafka.Kafka", str(self._properties(node))]
+            return serve_command(self._properties(node), self.data(node))
+        return kafka_command(self._java, self._properties(node))
+
+    @property
+    def _java(self) -> list[str]:
+        return [*JAVA, "-cp", ApacheKafka.classpath()]
 
 
 def _listed(listeners: Mapping[str, int]) -> str:

@@ -12,7 +12,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,11 +22,11 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.format import format_cluster, format_directory
 from pykafka_core.broker.storage.identity import Identity, StoredIdentity
-from pykafka_core.types import id_text, random_id
+from pykafka_core.types import random_id
 from tests.faults.cluster.checker import Replica, split
 from tests.faults.cluster.clocks import Clocks
 from tests.faults.cluster.disks import Disk, memory, unmount
@@ -35,6 +34,16 @@ from tests.faults.cluster.network import Network
 from tests.support.costs import charge
 from tests.support.evidence.logs import watch
 from tests.support.patience import ATTEMPT_S, PATIENCE_S
+from tests.support.processes.nodes import (
+    first_voters,
+    format_kafka,
+    kafka_command,
+    kill_all,
+    port_of,
+    reserve_port,
+    serve_command,
+    write_properties,
+)
 
 NODES = (1, 2, 3)
 GUEST = 4
@@ -96,8 +105,8 @@ class Ports:
     """Ports of one node's listeners, and the proxy's ports for nodes and controllers."""
 
     def __init__(self, stack: ExitStack, proxied: tuple[int, int]) -> None:
-        own = [stack.enter_context(reserve_port()).getsockname()[1] for _ in range(3)]
-        self.client, self.replication, self.controller = (int(port) for port in own)
+        own = (port_of(stack.enter_context(reserve_port())) for _ in range(3))
+        self.client, self.replication, self.controller = own
         self.replication_proxy, self.controller_proxy = proxied
 
 
@@ -141,9 +150,7 @@ class Cluster(ABC):
             }
         )
         for node in self.processes:
-            self._properties(node).write_text(
-                "".join(f"{name}={value}\n" for name, value in self._settings(node).items())
-            )
+            write_properties(self._properties(node), self._settings(node))
         self._format()
 
     def _mounted(self, stack: ExitStack) -> dict[int, Disk]:
@@ -217,11 +224,7 @@ class Cluster(ABC):
         """Send SIGKILL to all of them, then wait for their ends."""
         # First, because a kernel refuses connections no later than the end of the process.
         self.network.is_gone(*nodes)
-        killed = [self.up.pop(node) for node in nodes]
-        for process in killed:
-            process.kill()
-        for process in killed:
-            process.wait()
+        kill_all([self.up.pop(node) for node in nodes])
 
     def pause(self, node: int) -> None:
         """Send SIGSTOP."""
@@ -405,8 +408,7 @@ class Ours(Cluster):
         return settings | {"controller.quorum.voters": ",".join(voters)}
 
     def _command(self, node: int) -> list[str]:
-        files = ["--config", str(self._properties(node)), "--data", str(self.data(node))]
-        return [sys.executable, "-m", "pykafka_core.cli", "serve", *files]
+        return serve_command(self._properties(node), self.data(node))
 
 
 class Kafka(Cluster):
@@ -425,26 +427,20 @@ class Kafka(Cluster):
         }
 
     def _format(self) -> None:
-        cluster = id_text(random_id(os.urandom))
-        voters = ",".join(
-            f"{node}@127.0.0.1:{self._ports[node].controller_proxy}:{id_text(random_id(os.urandom))}"
-            for node in NODES
-        )
+        quorum = first_voters({node: self._ports[node].controller_proxy for node in NODES})
         for node in NODES:
-            self._format_one(node, cluster, "--initial-controllers", voters)
+            self._format_one(node, *quorum)
 
     def _format_guest(self) -> None:
-        self._format_one(GUEST, self._identity().cluster_id, "--no-initial-controllers")
+        self._format_one(GUEST, "-t", self._identity().cluster_id, "--no-initial-controllers")
 
-    def _format_one(self, node: int, cluster: str, *quorum: str) -> None:
-        tool = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, *quorum]
-        command = [*tool, "-c", str(self._properties(node))]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    def _format_one(self, node: int, *quorum: str) -> None:
+        format_kafka(self._java, self._properties(node), *quorum)
         # The tool does not sync, and a node with an empty bootstrap.checkpoint does not start.
         os.sync()
 
     def _command(self, node: int) -> list[str]:
-        return [*self._java, "kafka.Kafka", str(self._properties(node))]
+        return kafka_command(self._java, self._properties(node))
 
     @property
     def _java(self) -> list[str]:

@@ -21,9 +21,9 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from bench.peers.brokers import reserve_port
 from tests.faults.cluster.sockets import holds, inode_of
 from tests.support.patience import ATTEMPT_S, POLL_S
+from tests.support.processes.nodes import reserve_port
 
 PIECE_BYTES = 65536
 

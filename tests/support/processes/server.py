@@ -4,15 +4,14 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.peers.brokers import reserve_port
 from tests.support.costs import charge
 from tests.support.evidence.logs import new_log, tail_of
 from tests.support.patience import PATIENCE_S
+from tests.support.processes.nodes import SERVE, port_of, reserve_port
 
 
 class Server:
@@ -29,16 +28,15 @@ class Server:
             (descriptors, descriptors) if isinstance(descriptors, int) else descriptors
         )
         self._reserved = reserve_port()
-        self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
+        self.address = f"127.0.0.1:{port_of(self._reserved)}"
         self.process: subprocess.Popen[str] | None = None
         self._kills = 0
 
     def start(self) -> str:
         """Start the broker; return the address once it has reported that it is ready."""
-        command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--data", str(self.data)]
         with new_log(f"the broker at {self.address}") as log:
             self.process = subprocess.Popen(
-                [*command, "--listen", self.address, *self.options],
+                [*SERVE, "--data", str(self.data), "--listen", self.address, *self.options],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
