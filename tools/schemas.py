@@ -19,12 +19,15 @@ import sys
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
-TABLES = ROOT / "rust/wire/src/tables"
+TABLES = "rust/wire/src/tables"
 MAX = 32767  # a version without an upper end
-JARS = ("clients", "group-coordinator", "transaction-coordinator", "share-coordinator")
-JARS += ("metadata", "raft", "storage")
+JARS = [
+    *("clients", "group-coordinator", "transaction-coordinator", "share-coordinator"),
+    *("metadata", "raft", "storage"),
+]
 HEAD = "//! {0}. Written by `tools/schemas.py` from the schemas of Apache Kafka {1}; do not edit.\n"
 
 Versions = tuple[int, int]
@@ -106,7 +109,7 @@ def parse(text: str) -> Message | None:
     return message
 
 
-def add_struct(message: Message, name: str, rows: list[dict], within: Versions) -> None:
+def add_struct(message: Message, name: str, rows: list[dict[str, Any]], within: Versions) -> None:
     """Add a struct, then the structs inside its fields."""
     struct = Struct(name, [], within)
     message.structs.append(struct)
@@ -117,7 +120,7 @@ def add_struct(message: Message, name: str, rows: list[dict], within: Versions) 
             add_struct(message, parsed.type, row["fields"], parsed.versions)
 
 
-def parse_field(row: dict) -> Field:
+def parse_field(row: dict[str, Any]) -> Field:
     """Read one field; a tagged field may leave its versions to its tag."""
     is_list = row["type"].startswith("[]")
     default = row.get("default")
@@ -218,8 +221,10 @@ def range_(pair: Versions) -> str:
     return f"{end(pair[0])}, {end(pair[1])}"
 
 
-PRIMITIVES = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64")
-PRIMITIVES += ("string", "bytes", "records", "uuid")
+PRIMITIVES = [
+    *("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"),
+    *("string", "bytes", "records", "uuid"),
+]
 
 
 def type_name(field: Field) -> str:
@@ -258,19 +263,18 @@ def default_of(field: Field) -> str:
 
 
 def message_rows(messages: list[Message], indexes: dict[str, int]) -> str:
-    """The table of one jar: its structs, innermost first, and its messages."""
+    """The table of one jar, a line for each struct and each message; rustfmt skips it."""
     lines, rows = [], []
     for message in messages:
         prefix = upper_case(message.name)
         statics = {s.name: f"{prefix}_{upper_case(s.name)}" for s in message.structs[1:]}
         names = [prefix, *statics.values()]
         for index, (struct, name) in enumerate(zip(message.structs, names, strict=True)):
-            lines += [
-                "",
-                f'static {name}: Struct = Struct {{ name: "{struct.name}", index: {index}, fields: &[',
-            ]
-            lines += [f"    {field_row(field, statics)}," for field in struct.fields]
-            lines.append("] };")
+            fields = ", ".join(field_row(field, statics) for field in struct.fields)
+            lines.append(
+                f'static {name}: Struct = Struct {{ name: "{struct.name}", index: {index}, '
+                f"fields: &[{fields}] }};"
+            )
         first, last = message.versions
         rows.append(
             f'    Message::new({indexes[message.name]}, "{message.name}", '
@@ -280,20 +284,21 @@ def message_rows(messages: list[Message], indexes: dict[str, int]) -> str:
     types = {type_name(f) for m in messages for s in m.structs for f in s.fields}
     lines += ["", "/// Messages of this jar.", f"pub static MESSAGES: [Message; {len(rows)}] = ["]
     head = ["", f"use crate::schema::Type::{{{', '.join(sorted(types))}}};"]
-    head += ["use crate::schema::{Kind, MAX, Message, Struct, field};"]
+    head += ["use crate::schema::{Kind, MAX, Message, Struct, field};", ""]
     return "\n".join([*head, *lines, *rows, "];", ""])
 
 
 def module_rows(jars: list[str]) -> str:
     """``tables.rs``."""
     modules = [jar.replace("-", "_") for jar in jars]
-    lines = ["", "pub mod api_keys;", *(f"mod {module};" for module in sorted(modules)), ""]
+    skipped = (f"#[rustfmt::skip]\nmod {module};" for module in sorted(modules))
+    lines = ["", "pub mod api_keys;", *skipped, ""]
     lines += ["use crate::schema::Message;", "", "/// All messages, by jar."]
     lines += ["pub static MESSAGES: &[&[Message]] = &["]
     return "\n".join([*lines, *(f"    &{module}::MESSAGES," for module in modules), "];", ""])
 
 
-STUB = ROOT / "pykafka_core/protocol/messages/__init__.pyi"
+STUB = "pykafka_core/protocol/messages/__init__.pyi"
 STUB_HEAD = '''"""The message classes as a type checker sees them.
 
 Written by `tools/schemas.py` from the schemas of Apache Kafka {0}; do not edit.
@@ -340,27 +345,43 @@ def stub_rows(messages: list[Message]) -> str:
     return "\n".join([*lines, ""])
 
 
-def main() -> None:
-    """Write all files."""
-    version, by_jar = read_jars(Path(sys.argv[1]).expanduser())
+def generate(libs: Path) -> dict[str, str]:
+    """All files by their paths, not formatted yet."""
+    version, by_jar = read_jars(libs)
     add_own_fields(by_jar["clients"])
-
-    def write(name: str, what: str, text: str) -> None:
-        (TABLES / name).write_text(HEAD.format(what, version) + text)
-
-    write("api_keys.rs", "API keys", api_rows(by_jar["clients"]))
-    write("../tables.rs", "Facts of Kafka's message schemas", module_rows(list(by_jar)))
     everything = [message for messages in by_jar.values() for message in messages]
     names = sorted(message.name for message in everything)
     indexes = {name: index for index, name in enumerate(names)}
-    for jar, messages in by_jar.items():
-        write(
-            f"{jar.replace('-', '_')}.rs", f"Messages of `{jar}`", message_rows(messages, indexes)
+
+    def rust(what: str, text: str) -> str:
+        return HEAD.format(what, version) + text
+
+    tables = {
+        f"{TABLES}/{jar.replace('-', '_')}.rs": rust(
+            f"Messages of `{jar}`", message_rows(messages, indexes)
         )
-    STUB.write_text(STUB_HEAD.format(version) + stub_rows(everything))
-    subprocess.run(["cargo", "fmt", "-p", "pykafka-wire"], cwd=ROOT, check=True)
-    subprocess.run(["ruff", "format", "-q", STUB], cwd=ROOT, check=True)
+        for jar, messages in by_jar.items()
+    }
+    return {
+        **tables,
+        f"{TABLES}/api_keys.rs": rust("API keys", api_rows(by_jar["clients"])),
+        f"{TABLES}.rs": rust("Facts of Kafka's message schemas", module_rows(list(by_jar))),
+        STUB: STUB_HEAD.format(version) + stub_rows(everything),
+    }
+
+
+def write(libs: Path, root: Path) -> list[Path]:
+    """Write all files below ``root``; their paths."""
+    texts = generate(libs)
+    for name, text in texts.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    rust, stub = str(root / f"{TABLES}.rs"), str(root / STUB)
+    subprocess.run(["rustfmt", "--edition", "2024", "--config-path", str(ROOT), rust], check=True)
+    config = str(ROOT / "pyproject.toml")
+    subprocess.run(["ruff", "format", "-q", "--config", config, stub], check=True)
+    return [Path(name) for name in texts]
 
 
 if __name__ == "__main__":
-    main()
+    write(Path(sys.argv[1]).expanduser(), ROOT)
