@@ -4,7 +4,6 @@
 //! it was synced, its log start offset and its high watermark. The lines of a log that is not open
 //! are kept.
 
-pub mod checkpoint;
 pub(crate) mod checkpoints;
 pub(crate) mod library;
 pub(crate) mod lock;
@@ -22,9 +21,9 @@ use std::thread;
 
 use pykafka_forks::Mutex;
 
-use self::checkpoint::{CleanShutdown, PartitionIdentity};
 use self::checkpoints::{CheckpointFiles, Checkpoints};
 use crate::buffer_pool::BufferPool;
+use crate::checkpoint::{self, CleanShutdown, PartitionIdentity};
 use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::directory::library::partition_key;

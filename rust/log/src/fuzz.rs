@@ -8,7 +8,7 @@ use pykafka_record::{
     BatchBuilder, BatchOptions, Cancellation, LeaderEpoch, Limits, TimestampType,
 };
 
-use crate::directory::checkpoint::{self, CleanShutdown, MetaProperties};
+use crate::checkpoint::{self, CleanShutdown, MetaProperties};
 use crate::disk::{Disk, MemoryDisk, OpenMode};
 use crate::log::append::validate::{CompressionType, Scratch, ValidateRules, validate};
 use crate::{

@@ -1,10 +1,12 @@
 //! One partition's log on disk: segments, indexes, epochs, producer state, recovery, retention.
 
 mod buffer_pool;
+pub mod checkpoint;
 mod clock;
 mod config;
 mod directory;
 pub mod disk;
+mod epoch_cache;
 mod flusher;
 pub mod fuzz;
 mod log;
@@ -13,12 +15,11 @@ mod segment;
 mod syncer;
 
 pub use buffer_pool::BufferPool;
+pub use checkpoint::PartitionIdentity;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{
     CleanupPolicy, CompressionType, ConfigError, Durability, LogConfig, MessageTimestampType,
 };
-pub use directory::checkpoint;
-pub use directory::checkpoint::PartitionIdentity;
 pub use directory::library::LibraryLog;
 pub use directory::lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use directory::repair::{Cut, Repair};
@@ -28,9 +29,9 @@ pub use disk::{
     Allocated, DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadFile, ReadMap, RealDisk,
     Reserved, Space, Window,
 };
+pub use epoch_cache::{EpochCache, EpochEntry};
 pub use flusher::Flusher;
 pub use log::append::validate::{self, RecordFault, RecordFaultKind, ValidateError, Validated};
-pub use log::epoch_cache::{EpochCache, EpochEntry};
 pub use log::producer_state::{
     AppendOrigin, AppendedMarker, BatchMetadata, BatchSummary, Check, CompletedTxn, ProducerEntry,
     ProducerError, ProducerStateManager, SnapshotError,

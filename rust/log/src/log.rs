@@ -23,7 +23,6 @@
 mod active;
 pub(crate) mod append;
 pub(crate) mod compaction;
-pub(crate) mod epoch_cache;
 mod error;
 pub(crate) mod producer_state;
 mod producers;
@@ -58,11 +57,11 @@ pub use types::{
 };
 
 use crate::buffer_pool::BufferPool;
+use crate::checkpoint::PartitionIdentity;
 use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::directory::checkpoint::PartitionIdentity;
 use crate::disk::Disk;
-use crate::log::epoch_cache::EpochEntry;
+use crate::epoch_cache::EpochEntry;
 use crate::log::producer_state::ProducerEntry;
 use crate::segment::{FileKind, Segment};
 use recovery::dir_view::DirView;

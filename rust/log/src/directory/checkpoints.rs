@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use pykafka_forks::MutexGuard;
 
-use super::checkpoint::{self, CheckpointError, PartitionOffsets};
 use super::library::partition_key;
 use super::{DirectoryState, LogDirectory, PartitionKey, names};
+use crate::checkpoint::{self, CheckpointError, PartitionOffsets};
 use crate::disk::{DirEntry, Disk};
 use crate::log::sync::Round;
 use crate::log::{

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use pykafka_forks::Mutex;
 
+use crate::checkpoint;
 use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::directory::checkpoint;
 use crate::directory::checkpoints::Checkpoints;
 use crate::directory::lock::DirectoryLock;
 use crate::directory::names::parse_partition_dir;

@@ -10,9 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::checkpoint::{self, PartitionOffsets};
 use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::directory::checkpoint::{self, PartitionOffsets};
 use crate::directory::checkpoints::Checkpoints;
 use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_key, resolve};
 use crate::directory::lock::DirectoryLock;

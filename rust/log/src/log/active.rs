@@ -5,7 +5,7 @@ use pykafka_record::{Batch, LeaderEpoch};
 
 use super::state::State;
 use super::{Log, Shared, StorageError};
-use crate::directory::checkpoint;
+use crate::checkpoint;
 use crate::disk::OpenMode;
 use crate::segment::appender::{AppendRule, Appender};
 use crate::segment::indexes::{ActiveIndexes, Indexes};

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use pykafka_record::LeaderEpoch;
 
 use crate::buffer_pool::BufferPool;
+use crate::checkpoint::PartitionIdentity;
 use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::directory::checkpoint::PartitionIdentity;
 use crate::disk::Disk;
 use crate::log::Damage;
 use crate::log::producer_state::AppendOrigin;

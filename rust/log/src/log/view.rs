@@ -18,7 +18,7 @@ use super::snapshot::Segments;
 use super::state::{State, Status};
 use super::{Log, StorageError};
 use crate::config::LogConfig;
-use crate::log::epoch_cache::EpochCache;
+use crate::epoch_cache::EpochCache;
 use crate::segment::Segment;
 use crate::segment::indexes::ActiveIndexes;
 

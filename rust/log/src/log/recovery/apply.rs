@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pykafka_forks::Mutex;
 
 use super::recovered::{Changes, Cut, FoundSegment, Recovered};
-use crate::directory::checkpoint;
+use crate::checkpoint;
 use crate::disk::OpenMode;
 use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};

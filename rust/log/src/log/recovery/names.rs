@@ -6,7 +6,7 @@ use super::Look;
 use super::dir_view::DirView;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
-use crate::directory::checkpoint::{self, PartitionIdentity};
+use crate::checkpoint::{self, PartitionIdentity};
 use crate::disk::DirEntry;
 use crate::log::swap::{DELETED_SUFFIX, Leftovers, next_offset};
 use crate::log::{Damage, OpenError, StorageError};

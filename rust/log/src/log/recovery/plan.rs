@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::directory::checkpoint::PartitionIdentity;
+use crate::checkpoint::PartitionIdentity;
 use crate::log::{Checkpointed, Damage, LogOptions, OnDamage};
 
 /// 16 MiB in memory, for 2 to 4 GiB of batches.

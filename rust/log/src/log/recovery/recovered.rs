@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::Plan;
-use crate::log::epoch_cache::EpochCache;
+use crate::epoch_cache::EpochCache;
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::swap::Leftovers;
 use crate::log::{Damage, Recovery};

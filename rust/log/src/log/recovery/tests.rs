@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
 
+use crate::checkpoint::PartitionIdentity;
 use crate::clock::ManualClock;
 use crate::config::LogConfig;
-use crate::directory::checkpoint::PartitionIdentity;
 use crate::disk::{Disk, MemoryDisk, OpenMode};
 use crate::log::producer_state::{AppendOrigin, ProducerEntry};
 use crate::log::recovery::apply::apply;

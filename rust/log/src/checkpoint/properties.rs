@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::CheckpointError;
+use super::error::CheckpointError;
 
 /// Identity of a log directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
