@@ -32,9 +32,10 @@ pub use disk::{
 pub use epoch_cache::{EpochCache, EpochEntry};
 pub use flusher::Flusher;
 pub use log::append::validate::{self, RecordFault, RecordFaultKind, ValidateError, Validated};
+pub use log::producer_state::snapshot::SnapshotError;
 pub use log::producer_state::{
     AppendOrigin, AppendedMarker, BatchMetadata, BatchSummary, Check, CompletedTxn, ProducerEntry,
-    ProducerError, ProducerStateManager, SnapshotError,
+    ProducerError, ProducerStateManager,
 };
 pub use log::verification::{FirstBatch, TransactionRule, VerificationGuard};
 pub use log::{

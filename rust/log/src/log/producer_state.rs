@@ -18,11 +18,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use pykafka_record::{BatchHeader, EndTransactionMarker, NO_SEQUENCE, ProducerEpoch, ProducerId};
 
-mod snapshot;
+pub(crate) mod snapshot;
 #[cfg(test)]
 mod tests;
-
-pub use snapshot::SnapshotError;
 
 /// Number of cached batches of a producer: the maximum of a client's requests in flight.
 const BATCHES_KEPT: usize = 5;
