@@ -24,7 +24,7 @@ use std::sync::Arc;
 use memmap2::{Mmap, MmapMut, MmapOptions};
 use pykafka_forks::ForkClosed;
 
-use super::{Reserved, Window};
+use super::window::{Reserved, Window};
 
 /// The bytes of a sealed file. Cheap to clone; released with the last clone.
 #[derive(Clone, Debug)]
