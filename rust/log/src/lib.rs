@@ -7,6 +7,7 @@ mod config;
 mod directory;
 pub mod disk;
 mod epoch_cache;
+mod file_names;
 mod flusher;
 pub mod fuzz;
 mod log;

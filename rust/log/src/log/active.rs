@@ -7,11 +7,12 @@ use super::state::State;
 use super::{Log, Shared, StorageError};
 use crate::checkpoint;
 use crate::disk::OpenMode;
+use crate::file_names::FileKind;
 use crate::segment::appender::{AppendRule, Appender};
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::BatchScanner;
 use crate::segment::time_index::TimeEntry;
-use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::segment::{Segment, SegmentFiles};
 
 /// A segment that is full within this time fills fast: 1 GiB at 100 MB/s.
 const FAST_SEGMENT_NS: u64 = 10_000_000_000;

@@ -41,9 +41,10 @@ use super::snapshot::Snapshot;
 use super::{Log, StorageError};
 use crate::config::LogConfig;
 use crate::disk::ReadFile;
+use crate::file_names::FileKind;
 use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::segment::{Segment, SegmentFiles};
 
 /// Settings of one compaction.
 #[derive(Debug, Clone)]

@@ -9,9 +9,9 @@ use pykafka_record::LeaderEpoch;
 use thiserror::Error;
 
 use crate::disk::open_files::is_exhausted;
+use crate::file_names::{FileKind, file_name};
 use crate::log::append::validate::ValidateError;
 use crate::log::producer_state::ProducerError;
-use crate::segment::{FileKind, file_name};
 
 /// The log cannot be used, or not for this operation. Every variant is Kafka's
 /// `KAFKA_STORAGE_ERROR` on the wire.

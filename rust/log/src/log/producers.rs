@@ -8,10 +8,10 @@ use pykafka_record::{Batch, BatchHeader, EndTransactionMarker, Limits};
 use super::state::{State, Status};
 use super::{Shared, StorageError};
 use crate::disk::OpenMode;
+use crate::file_names::FileKind;
 use crate::log::producer_state::{
     AppendedMarker, BatchSummary, CompletedTxn, ProducerStateManager,
 };
-use crate::segment::FileKind;
 use crate::segment::scan::CHUNK_BYTES_MAX;
 use crate::segment::transaction_index::{AbortedTxn, ENTRY_SIZE};
 

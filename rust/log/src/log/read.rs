@@ -12,8 +12,9 @@ use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE};
 
 use super::snapshot::Snapshot;
 use super::{FetchData, Log, ReadError, StorageError};
+use crate::file_names::FileKind;
+use crate::segment::SegmentFiles;
 use crate::segment::scan::peek_offsets;
-use crate::segment::{FileKind, SegmentFiles};
 
 /// Bytes that are read in addition to the requested size, because an index entry may be up to an
 /// interval before the wanted batch.

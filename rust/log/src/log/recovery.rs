@@ -56,14 +56,13 @@ use self::recovered::{Cut, Recovered};
 use self::snapshots::replay;
 pub(super) use self::snapshots::{reload_producers, remove_snapshots_behind};
 use super::swap::Leftovers;
-use super::sync::SYNC_FAILED_FILE;
 use super::{Damage, OnDamage, OpenError, StorageError, producers};
 use crate::disk::ReadFile;
+use crate::file_names::{FileKind, SYNC_FAILED_FILE, file_name};
 use crate::segment::indexes::Indexes;
 use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{FileKind, file_name};
 
 /// A look at a log's directory: the plan and the findings so far.
 struct Look<'a> {

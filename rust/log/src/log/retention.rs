@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::snapshot::{Taken, Withdrawn};
 use super::state::State;
 use super::{Log, Shared, StorageError};
-use crate::segment::{FileKind, Segment, file_name};
+use crate::file_names::{FileKind, file_name};
+use crate::segment::Segment;
 
 impl Log {
     /// Raises the log start offset to `offset`, but at most to the log end offset, and never lowers

@@ -9,15 +9,15 @@ use pykafka_record::LeaderEpoch;
 use super::sync::{RecoveryPoint, Unsynced};
 use super::view::segment_of;
 use super::{Damage, Shared, StorageError};
-use crate::checkpoint;
 use crate::config::LogConfig;
-use crate::disk;
 use crate::epoch_cache::EpochCache;
+use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::verification::Transactions;
+use crate::segment::Segment;
 use crate::segment::appender::Appender;
 use crate::segment::indexes::ActiveIndexes;
-use crate::segment::{FileKind, Segment, file_name};
+use crate::{checkpoint, disk};
 
 /// The allowed operations of a log.
 #[derive(Debug, Clone)]

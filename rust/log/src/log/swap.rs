@@ -14,18 +14,10 @@ use std::path::Path;
 use super::StorageError;
 use super::recovery::dir_view::DirView;
 use crate::disk::{DirEntry, Disk};
+use crate::file_names::{
+    CLEANED_SUFFIX, DELETED_SUFFIX, FileKind, SWAP_SUFFIX, TEMPORARY_SUFFIX, parse_file_name,
+};
 use crate::segment::scan::BatchScanner;
-use crate::segment::{CLEANED_SUFFIX, FileKind, SWAP_SUFFIX, parse_file_name};
-
-pub(super) const DELETED_SUFFIX: &str = ".deleted";
-pub(super) const TEMPORARY_SUFFIX: &str = ".tmp";
-
-/// True if the next open removes or renames the file with this name.
-pub(crate) fn is_left_over(name: &str) -> bool {
-    [DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX, SWAP_SUFFIX]
-        .into_iter()
-        .any(|suffix| name.ends_with(suffix))
-}
 
 /// Files that an interrupted run left.
 #[derive(Debug, Default, PartialEq, Eq)]

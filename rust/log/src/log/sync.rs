@@ -25,6 +25,7 @@ use super::state::{State, Status};
 use super::{Log, StorageError};
 use crate::disk::open_files::is_out_of_descriptors;
 use crate::disk::{Disk, OpenMode};
+use crate::file_names::SYNC_FAILED_FILE;
 use crate::segment::SegmentFiles;
 
 /// The state of a log's sync rounds.
@@ -192,14 +193,6 @@ impl Unsynced {
         self.dirs.iter().try_for_each(|dir| is_there(disk.sync_dir(dir)))
     }
 }
-
-/// Marker in a log's directory after a failed sync; removed once all data that may be lost was
-/// written again.
-///
-/// After a failed sync the kernel may treat pages as clean that never reached the disk. An open of
-/// the log reads them from the page cache, and no later sync of that file writes them. The marker
-/// need not be durable: a crash of the machine loses these pages too.
-pub(crate) const SYNC_FAILED_FILE: &str = "sync-failed";
 
 impl Log {
     /// Everything below this offset is durable, if the disk honours syncs.

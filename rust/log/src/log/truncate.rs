@@ -10,16 +10,16 @@ use pykafka_record::BatchHeader;
 use super::recovery::note_max_timestamp;
 use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
-use super::swap::TEMPORARY_SUFFIX;
 use super::sync::Round;
 use super::view::Writing;
 use super::{AppendError, AppendInfo, Log, Shared, StorageError, recovery};
 use crate::disk::{DiskFile, OpenMode};
+use crate::file_names::{FileKind, TEMPORARY_SUFFIX};
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::segment::{Segment, SegmentFiles};
 
 /// Bytes that are copied at once when a segment gets a new inode.
 const COPY_BYTES: usize = 1 << 20;

@@ -8,10 +8,11 @@ use pykafka_record::BatchHeader;
 
 use crate::config::LogConfig;
 use crate::disk::{Disk, OpenMode};
+use crate::file_names::FileKind;
 use crate::log::StorageError;
 use crate::segment::offset_index::{self, OffsetEntry, OffsetIndex};
 use crate::segment::time_index::{self, TimeEntry, TimeIndex};
-use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::segment::{Segment, SegmentFiles};
 
 /// Both indexes, which get their entries together.
 #[derive(Debug, PartialEq)]

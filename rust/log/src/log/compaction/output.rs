@@ -7,12 +7,13 @@ use std::sync::Arc;
 use pykafka_record::BatchHeader;
 
 use crate::disk::DiskFile;
+use crate::file_names::{CLEANED_SUFFIX, FileKind};
 use crate::log::recovery::note_max_timestamp;
 use crate::log::{Shared, StorageError};
 use crate::segment::indexes::Indexes;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{CLEANED_SUFFIX, FileKind, Segment, SegmentFiles};
+use crate::segment::{Segment, SegmentFiles};
 
 /// The segment that is being written. If it is dropped before [`Output::finish`], its files are
 /// removed.

@@ -7,6 +7,7 @@ use pykafka_record::{Batch, BatchHeader, Compression, LeaderEpoch, Limits, Recor
 
 use crate::buffer_pool::BufferPool;
 use crate::disk::ReadMap;
+use crate::file_names::FileKind;
 use crate::log::append::validate::{Scratch, ValidateError};
 use crate::log::snapshot::Snapshot;
 use crate::log::{Log, StorageError, TimestampOffset};
@@ -15,7 +16,7 @@ use crate::segment::offset_index::{self, OffsetEntry};
 use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError, StoredBatch, names_a_batch};
 use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::segment::{Segment, SegmentFiles};
 
 /// A segment in which a record is searched.
 struct Candidate<'a> {

@@ -17,12 +17,13 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use crate::disk::DiskFile;
+use crate::file_names::FileKind;
 use crate::log::read::{Place, Request};
 use crate::log::snapshot::Snapshot;
 use crate::log::{FetchData, Log, ReadError, StorageError};
+use crate::segment::SegmentFiles;
 use crate::segment::scan::{Header, HeaderScanner, ScanError};
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{FileKind, SegmentFiles};
 
 /// Smaller reads are copied: one `pread` and one `writev` cost less than the system calls for a
 /// slice.

@@ -10,15 +10,16 @@ use pykafka_forks::Mutex;
 use super::recovered::{Changes, Cut, FoundSegment, Recovered};
 use crate::checkpoint;
 use crate::disk::OpenMode;
+use crate::file_names::{FileKind, SYNC_FAILED_FILE};
 use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
-use crate::log::sync::{RecoveryPoint, Rounds, SYNC_FAILED_FILE, Unsynced};
+use crate::log::sync::{RecoveryPoint, Rounds, Unsynced};
 use crate::log::truncate::shorten;
 use crate::log::verification::Transactions;
 use crate::log::view::View;
 use crate::log::{Log, LogOptions, Recovery, Shared, StorageError};
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::segment::{Segment, SegmentFiles};
 
 /// Returns the log. Unless it is damaged or read-only, its files match the findings on return.
 pub(crate) fn apply(

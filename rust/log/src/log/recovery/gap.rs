@@ -19,10 +19,10 @@ use super::dir_view::DirView;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
 use super::{Look, is_valid};
-use crate::log::swap::{DELETED_SUFFIX, next_offset};
+use crate::file_names::{DELETED_SUFFIX, FileKind, file_name};
+use crate::log::swap::next_offset;
 use crate::log::{Damage, StorageError};
 use crate::segment::scan::{BatchScanner, ScanError};
-use crate::segment::{FileKind, file_name};
 
 /// Kinds of gaps after a segment.
 pub(super) enum Gap {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::plan::Plan;
 use crate::epoch_cache::EpochCache;
+use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::swap::Leftovers;
 use crate::log::{Damage, Recovery};
+use crate::segment::Rebuilt;
 use crate::segment::time_index::TimeEntry;
-use crate::segment::{FileKind, Rebuilt, file_name};
 
 /// A log as its files describe it. It is complete before any file is changed.
 #[derive(Debug, PartialEq)]
@@ -43,7 +44,7 @@ pub(crate) struct FoundSegment {
     pub(crate) modified_ms: Option<i64>,
     /// Number of entries in the transaction index.
     pub(crate) aborted_count: usize,
-    /// Kinds of files that still have the suffix [`crate::segment::SWAP_SUFFIX`].
+    /// Kinds of files that still have the suffix [`crate::file_names::SWAP_SUFFIX`].
     pub(crate) swapped: Vec<FileKind>,
     /// Indexes from its batches, if the stored ones are not trusted.
     pub(crate) rebuilt: Option<Rebuilt>,

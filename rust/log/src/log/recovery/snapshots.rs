@@ -6,12 +6,13 @@ use std::ops::RangeInclusive;
 use super::Look;
 use super::dir_view::DirView;
 use super::names;
+use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::state::State;
 use crate::log::{Shared, StorageError, producers};
 use crate::segment::index_file::IndexFile;
 use crate::segment::scan::{BatchScanner, ScanError};
-use crate::segment::{FileKind, Segment, file_name, offset_index};
+use crate::segment::{Segment, offset_index};
 
 /// The snapshot from which the producer state was loaded.
 #[derive(Default)]
