@@ -31,9 +31,8 @@ use crate::directory::lock::DirectoryLock;
 use crate::directory::names::parse_partition_dir;
 use crate::directory::survey::LogSurvey;
 use crate::disk::{DirEntry, Disk};
-use crate::log::{
-    Damage, Dirtiness, Log, LogOptions, OnDamage, OpenError, Plan, Recovery, StorageError,
-};
+use crate::error::{Damage, OpenError, StorageError};
+use crate::log::{Dirtiness, Log, LogOptions, OnDamage, Plan, Recovery};
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// When the directory is closed, there is one more thread for this many logs.

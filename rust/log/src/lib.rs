@@ -7,6 +7,7 @@ mod config;
 mod directory;
 pub mod disk;
 mod epoch_cache;
+mod error;
 mod file_names;
 mod flusher;
 pub mod fuzz;
@@ -31,7 +32,9 @@ pub use disk::{
     Reserved, Space, Window,
 };
 pub use epoch_cache::{EpochCache, EpochEntry};
+pub use error::{Damage, OpenError, ReadError, StorageError};
 pub use flusher::Flusher;
+pub use log::append::error::AppendError;
 pub use log::append::validate::{self, RecordFault, RecordFaultKind, ValidateError, Validated};
 pub use log::producer_state::snapshot::SnapshotError;
 pub use log::producer_state::{
@@ -40,10 +43,9 @@ pub use log::producer_state::{
 };
 pub use log::verification::{FirstBatch, TransactionRule, VerificationGuard};
 pub use log::{
-    AppendError, AppendInfo, AppendOptions, Checkpointed, CompactionOptions, CompactionReport,
-    Damage, Dirtiness, Expired, FetchData, Fetched, FetchedRecords, Log, LogOffsets, LogOptions,
-    LookupError, OnDamage, OpenError, ReadError, RecordsSlice, Recovery, SegmentEntries,
-    SliceError, StorageError, TimestampOffset,
+    AppendInfo, AppendOptions, Checkpointed, CompactionOptions, CompactionReport, Dirtiness,
+    Expired, FetchData, Fetched, FetchedRecords, Log, LogOffsets, LogOptions, LookupError,
+    OnDamage, RecordsSlice, Recovery, SegmentEntries, SliceError, TimestampOffset,
 };
 pub use segment::appender::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use segment::offset_index::OffsetEntry;

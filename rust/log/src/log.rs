@@ -23,7 +23,6 @@
 mod active;
 pub(crate) mod append;
 pub(crate) mod compaction;
-mod error;
 pub(crate) mod producer_state;
 mod producers;
 mod read;
@@ -47,7 +46,6 @@ use pykafka_forks::Mutex;
 use pykafka_record::{LeaderEpoch, ProducerId};
 
 pub use compaction::{CompactionOptions, CompactionReport, Dirtiness};
-pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
 pub use read::lookup::{LookupError, SegmentEntries};
 pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
 pub use retention::Expired;
@@ -62,6 +60,7 @@ use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::disk::Disk;
 use crate::epoch_cache::EpochEntry;
+use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::FileKind;
 use crate::log::producer_state::ProducerEntry;
 use crate::segment::Segment;

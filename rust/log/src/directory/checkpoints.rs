@@ -24,10 +24,11 @@ use super::library::partition_key;
 use super::{DirectoryState, LogDirectory, PartitionKey, names};
 use crate::checkpoint::{self, CheckpointError, PartitionOffsets};
 use crate::disk::{DirEntry, Disk};
+use crate::error::{OpenError, StorageError};
 use crate::log::sync::Round;
 use crate::log::{
     Checkpointed, CompactionOptions, CompactionReport, Dirtiness, Log, LogOffsets, OnDamage,
-    OpenError, Recovery, StorageError,
+    Recovery,
 };
 
 /// Contents of the checkpoint files of a data directory.

@@ -23,8 +23,9 @@ use crate::directory::lock::DirectoryLock;
 use crate::directory::names::parse_partition_dir;
 use crate::directory::{DirectoryOptions, LogDirectory};
 use crate::disk::{DirEntry, Disk, MemoryDisk, RealDisk};
+use crate::error::{OpenError, StorageError};
 use crate::flusher::Flusher;
-use crate::log::{Checkpointed, Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
+use crate::log::{Checkpointed, Log, LogOptions, OnDamage, Recovery};
 
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
@@ -393,8 +394,9 @@ mod tests {
 
     use super::*;
     use crate::clock::ManualClock;
+    use crate::log::AppendOptions;
+    use crate::log::append::error::AppendError;
     use crate::log::producer_state::AppendOrigin;
-    use crate::log::{AppendError, AppendOptions};
 
     const LEADER: AppendOptions = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
 

@@ -18,8 +18,9 @@ use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_
 use crate::directory::lock::DirectoryLock;
 use crate::directory::names::{parse_partition_dir, partition_dir};
 use crate::disk::{DirEntry, Disk, RealDisk};
+use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{FileKind, parse_file_name};
-use crate::log::{Checkpointed, Damage, Log, LogOptions, OnDamage, OpenError, Plan, StorageError};
+use crate::log::{Checkpointed, Log, LogOptions, OnDamage, Plan};
 
 /// The part of a log that will be removed: everything from a position in one segment on.
 #[derive(Debug, Clone, PartialEq, Eq)]

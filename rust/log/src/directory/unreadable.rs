@@ -8,8 +8,9 @@ use pykafka_record::Cancellation;
 
 use super::library::partition_key;
 use super::{LogDirectory, PartitionKey};
+use crate::error::StorageError;
 use crate::file_names::parse_file_name;
-use crate::log::{Log, StorageError};
+use crate::log::Log;
 
 impl LogDirectory {
     /// Records that a read met bytes that are not a batch in `file`, a file of a segment of `log`.

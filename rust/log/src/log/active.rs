@@ -4,9 +4,10 @@
 use pykafka_record::{Batch, LeaderEpoch};
 
 use super::state::State;
-use super::{Log, Shared, StorageError};
+use super::{Log, Shared};
 use crate::checkpoint;
 use crate::disk::OpenMode;
+use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::segment::appender::{AppendRule, Appender};
 use crate::segment::indexes::{ActiveIndexes, Indexes};

@@ -1,6 +1,7 @@
 //! Appends: a leader validates and stamps batches, a follower stores them unchanged.
 
 mod all;
+pub(crate) mod error;
 pub mod validate;
 
 use std::sync::Arc;
@@ -14,9 +15,11 @@ use self::validate::{Scratch, ValidateError, ValidateRules, Validated};
 use super::active::Incoming;
 use super::state::State;
 use super::verification::TransactionRule;
-use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError, producers};
+use super::{AppendInfo, AppendOptions, Log, Shared, producers};
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};
+use crate::error::StorageError;
 use crate::file_names::FileKind;
+use crate::log::append::error::AppendError;
 use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check, ProducerError};
 use crate::segment::appender::Appender;
 use crate::segment::time_index::TimeEntry;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use pykafka_record::{Batch, BatchHeader, EndTransactionMarker, Limits};
 
+use super::Shared;
 use super::state::{State, Status};
-use super::{Shared, StorageError};
 use crate::disk::OpenMode;
+use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::log::producer_state::{
     AppendedMarker, BatchSummary, CompletedTxn, ProducerStateManager,

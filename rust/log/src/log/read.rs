@@ -11,7 +11,8 @@ use bytes::Bytes;
 use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE};
 
 use super::snapshot::Snapshot;
-use super::{FetchData, Log, ReadError, StorageError};
+use super::{FetchData, Log};
+use crate::error::{ReadError, StorageError};
 use crate::file_names::FileKind;
 use crate::segment::SegmentFiles;
 use crate::segment::scan::peek_offsets;

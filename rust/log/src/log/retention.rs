@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::snapshot::{Taken, Withdrawn};
 use super::state::State;
-use super::{Log, Shared, StorageError};
+use super::{Log, Shared};
+use crate::error::StorageError;
 use crate::file_names::{FileKind, file_name};
 use crate::segment::Segment;
 

@@ -18,8 +18,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::Log;
 use super::view::{Writing, segment_of};
-use super::{Log, StorageError};
+use crate::error::StorageError;
 use crate::segment::indexes::ActiveIndexes;
 use crate::segment::{Segment, SegmentFiles};
 

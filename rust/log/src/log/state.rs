@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use pykafka_record::LeaderEpoch;
 
+use super::Shared;
 use super::sync::{RecoveryPoint, Unsynced};
 use super::view::segment_of;
-use super::{Damage, Shared, StorageError};
 use crate::config::LogConfig;
 use crate::epoch_cache::EpochCache;
+use crate::error::{Damage, StorageError};
 use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::verification::Transactions;

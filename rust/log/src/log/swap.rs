@@ -11,9 +11,9 @@
 use std::io;
 use std::path::Path;
 
-use super::StorageError;
 use super::recovery::dir_view::DirView;
 use crate::disk::{DirEntry, Disk};
+use crate::error::StorageError;
 use crate::file_names::{
     CLEANED_SUFFIX, DELETED_SUFFIX, FileKind, SWAP_SUFFIX, TEMPORARY_SUFFIX, parse_file_name,
 };

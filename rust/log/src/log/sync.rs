@@ -21,10 +21,11 @@ use std::sync::Arc;
 use pykafka_forks::{Condvar, Mutex};
 
 pub(crate) use self::recovery_point::RecoveryPoint;
+use super::Log;
 use super::state::{State, Status};
-use super::{Log, StorageError};
 use crate::disk::open_files::is_out_of_descriptors;
 use crate::disk::{Disk, OpenMode};
+use crate::error::StorageError;
 use crate::file_names::SYNC_FAILED_FILE;
 use crate::segment::SegmentFiles;
 

@@ -11,7 +11,7 @@ use crate::checkpoint::PartitionIdentity;
 use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::disk::Disk;
-use crate::log::Damage;
+use crate::error::Damage;
 use crate::log::producer_state::AppendOrigin;
 use crate::log::verification::TransactionRule;
 

@@ -14,11 +14,12 @@ use std::sync::atomic::Ordering;
 
 use pykafka_forks::MutexGuard;
 
+use super::Log;
 use super::snapshot::Segments;
 use super::state::{State, Status};
-use super::{Log, StorageError};
 use crate::config::LogConfig;
 use crate::epoch_cache::EpochCache;
+use crate::error::StorageError;
 use crate::segment::Segment;
 use crate::segment::indexes::ActiveIndexes;
 

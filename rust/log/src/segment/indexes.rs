@@ -8,8 +8,8 @@ use pykafka_record::BatchHeader;
 
 use crate::config::LogConfig;
 use crate::disk::{Disk, OpenMode};
+use crate::error::StorageError;
 use crate::file_names::FileKind;
-use crate::log::StorageError;
 use crate::segment::offset_index::{self, OffsetEntry, OffsetIndex};
 use crate::segment::time_index::{self, TimeEntry, TimeIndex};
 use crate::segment::{Segment, SegmentFiles};

@@ -2,10 +2,11 @@
 
 use pykafka_record::{BatchMut, batches};
 
+use crate::log::append::error::AppendError;
 use crate::log::append::validate::ValidateError;
 use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
 use crate::log::state::State;
-use crate::log::{AppendError, AppendInfo, AppendOptions, Log, Shared};
+use crate::log::{AppendInfo, AppendOptions, Log, Shared};
 
 impl Log {
     /// Appends every batch in `bytes` in order at the log end, whatever offsets they had.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use pykafka_record::BatchHeader;
 
 use crate::disk::DiskFile;
+use crate::error::StorageError;
 use crate::file_names::{CLEANED_SUFFIX, FileKind};
+use crate::log::Shared;
 use crate::log::recovery::note_max_timestamp;
-use crate::log::{Shared, StorageError};
 use crate::segment::indexes::Indexes;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;

@@ -2,9 +2,10 @@
 
 use pykafka_record::Cancellation;
 
+use crate::error::StorageError;
+use crate::log::Log;
 use crate::log::compaction::{malformed, unreadable};
 use crate::log::snapshot::Snapshot;
-use crate::log::{Log, StorageError};
 use crate::segment::Segment;
 use crate::segment::scan::BatchScanner;
 

@@ -7,10 +7,11 @@ use pykafka_record::{Batch, BatchHeader, Compression, LeaderEpoch, Limits, Recor
 
 use crate::buffer_pool::BufferPool;
 use crate::disk::ReadMap;
+use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::log::append::validate::{Scratch, ValidateError};
 use crate::log::snapshot::Snapshot;
-use crate::log::{Log, StorageError, TimestampOffset};
+use crate::log::{Log, TimestampOffset};
 use crate::segment::indexes::Indexes;
 use crate::segment::offset_index::{self, OffsetEntry};
 use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError, StoredBatch, names_a_batch};

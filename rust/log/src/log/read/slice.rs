@@ -17,10 +17,11 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use crate::disk::DiskFile;
+use crate::error::{ReadError, StorageError};
 use crate::file_names::FileKind;
 use crate::log::read::{Place, Request};
 use crate::log::snapshot::Snapshot;
-use crate::log::{FetchData, Log, ReadError, StorageError};
+use crate::log::{FetchData, Log};
 use crate::segment::SegmentFiles;
 use crate::segment::scan::{Header, HeaderScanner, ScanError};
 use crate::segment::transaction_index::AbortedTxn;

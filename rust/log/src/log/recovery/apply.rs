@@ -10,6 +10,7 @@ use pykafka_forks::Mutex;
 use super::recovered::{Changes, Cut, FoundSegment, Recovered};
 use crate::checkpoint;
 use crate::disk::OpenMode;
+use crate::error::StorageError;
 use crate::file_names::{FileKind, SYNC_FAILED_FILE};
 use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
@@ -17,7 +18,7 @@ use crate::log::sync::{RecoveryPoint, Rounds, Unsynced};
 use crate::log::truncate::shorten;
 use crate::log::verification::Transactions;
 use crate::log::view::View;
-use crate::log::{Log, LogOptions, Recovery, Shared, StorageError};
+use crate::log::{Log, LogOptions, Recovery, Shared};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{Segment, SegmentFiles};
 

@@ -7,8 +7,8 @@ use pykafka_record::{Batch, BatchHeader, HEADER_SIZE, MessageFormat, PREFIX_SIZE
 
 use super::Look;
 use crate::disk::ReadFile;
+use crate::error::StorageError;
 use crate::file_names::FileKind;
-use crate::log::StorageError;
 use crate::segment::offset_index::OffsetEntry;
 use crate::segment::scan::{is_crc_valid, peek_offsets};
 

@@ -13,8 +13,8 @@ use super::dir_view::DirView;
 use super::recovered::FoundSegment;
 use super::snapshots::position_of;
 use crate::disk::ReadFile;
+use crate::error::StorageError;
 use crate::file_names::FileKind;
-use crate::log::StorageError;
 use crate::segment::offset_index::OffsetEntry;
 use crate::segment::scan::{HeaderScanner, ScanError};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{DirEntry, Disk, OpenMode, ReadFile};
+use crate::error::StorageError;
 use crate::file_names::SWAP_SUFFIX;
-use crate::log::StorageError;
 
 /// A log's directory without any means to change a file. So a function with no other access to the
 /// disk cannot change it.

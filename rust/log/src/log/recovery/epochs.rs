@@ -27,8 +27,8 @@ use super::recovered::FoundSegment;
 use super::snapshots::position_of;
 use crate::checkpoint;
 use crate::epoch_cache::{EpochCache, EpochEntry};
+use crate::error::{OpenError, StorageError};
 use crate::file_names::FileKind;
-use crate::log::{OpenError, StorageError};
 use crate::segment::scan::{Header, HeaderScanner, ScanError};
 
 /// Number of entries that are compared with the batches at each open.

@@ -19,9 +19,9 @@ use super::dir_view::DirView;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
 use super::{Look, is_valid};
+use crate::error::{Damage, StorageError};
 use crate::file_names::{DELETED_SUFFIX, FileKind, file_name};
 use crate::log::swap::next_offset;
-use crate::log::{Damage, StorageError};
 use crate::segment::scan::{BatchScanner, ScanError};
 
 /// Kinds of gaps after a segment.

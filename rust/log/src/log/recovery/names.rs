@@ -8,11 +8,11 @@ use super::plan::Plan;
 use super::recovered::FoundSegment;
 use crate::checkpoint::{self, PartitionIdentity};
 use crate::disk::DirEntry;
+use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{
     CLEANED_SUFFIX, DELETED_SUFFIX, FileKind, SWAP_SUFFIX, file_name, parse_file_name,
 };
 use crate::log::swap::{Leftovers, next_offset};
-use crate::log::{Damage, OpenError, StorageError};
 use crate::segment::transaction_index;
 
 /// Base offsets and kinds of the files of segments.

@@ -13,8 +13,8 @@ use super::behind::{is_batch, last_non_zero};
 use super::belief::{has_entries, sealed};
 use super::dir_view::DirView;
 use super::recovered::FoundSegment;
+use crate::error::{Damage, StorageError};
 use crate::file_names::FileKind;
-use crate::log::{Damage, StorageError};
 use crate::segment::scan::{HeaderScanner, ScanError, peek_offsets};
 
 impl Look<'_> {

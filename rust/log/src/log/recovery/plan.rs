@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::checkpoint::PartitionIdentity;
-use crate::log::{Checkpointed, Damage, LogOptions, OnDamage};
+use crate::error::Damage;
+use crate::log::{Checkpointed, LogOptions, OnDamage};
 
 /// 16 MiB in memory, for 2 to 4 GiB of batches.
 const REBUILT_ENTRIES_MAX: usize = 1 << 20;

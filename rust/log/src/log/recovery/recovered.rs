@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::plan::Plan;
 use crate::epoch_cache::EpochCache;
+use crate::error::Damage;
 use crate::file_names::{FileKind, file_name};
+use crate::log::Recovery;
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::swap::Leftovers;
-use crate::log::{Damage, Recovery};
 use crate::segment::Rebuilt;
 use crate::segment::time_index::TimeEntry;
 

@@ -11,12 +11,11 @@ use crate::checkpoint::PartitionIdentity;
 use crate::clock::ManualClock;
 use crate::config::LogConfig;
 use crate::disk::{Disk, MemoryDisk, OpenMode};
+use crate::error::OpenError;
 use crate::log::producer_state::{AppendOrigin, ProducerEntry};
 use crate::log::recovery::apply::apply;
 use crate::log::recovery::recovered::{FoundSegment, Recovered};
-use crate::log::{
-    AppendOptions, Checkpointed, Log, LogOptions, OnDamage, OpenError, Plan, Recovery,
-};
+use crate::log::{AppendOptions, Checkpointed, Log, LogOptions, OnDamage, Plan, Recovery};
 
 #[path = "../../../../fuzz/random.rs"]
 mod random;
