@@ -11,6 +11,7 @@ mod active_file;
 pub(crate) mod appender;
 pub(crate) mod index_entries;
 pub(crate) mod index_file;
+pub(crate) mod index_storage;
 pub(crate) mod indexes;
 pub(crate) mod offset_index;
 pub(crate) mod scan;

@@ -17,6 +17,7 @@ use crate::disk::{DiskFile, OpenMode};
 use crate::error::StorageError;
 use crate::file_names::{FileKind, TEMPORARY_SUFFIX};
 use crate::log::append::error::AppendError;
+use crate::segment::index_storage::store_aborted;
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::time_index::TimeEntry;
@@ -239,7 +240,7 @@ impl State {
         let is_kept = |txn: &&AbortedTxn| txn.last_offset < end_offset;
         if !known.iter().all(|txn| is_kept(&txn)) {
             let kept: Vec<_> = known.iter().filter(is_kept).copied().collect();
-            recovery::apply::store_aborted(shared, &files, &kept)?;
+            store_aborted(&*shared.disk, &files, &kept)?;
         }
         recovery::remove_snapshots_behind(shared, end_offset)?;
         recovery::reload_producers(self, shared)

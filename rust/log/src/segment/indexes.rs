@@ -7,12 +7,8 @@ use pykafka_forks::{Mutex, MutexGuard};
 use pykafka_record::BatchHeader;
 
 use crate::config::LogConfig;
-use crate::disk::{Disk, OpenMode};
-use crate::error::StorageError;
-use crate::file_names::FileKind;
 use crate::segment::offset_index::{self, OffsetEntry, OffsetIndex};
 use crate::segment::time_index::{self, TimeEntry, TimeIndex};
-use crate::segment::{Segment, SegmentFiles};
 
 /// Both indexes, which get their entries together.
 #[derive(Debug, PartialEq)]
@@ -27,17 +23,6 @@ impl Indexes {
     pub(crate) fn new(base_offset: i64) -> Indexes {
         let (offsets, times) = (OffsetIndex::new(base_offset), TimeIndex::new(base_offset));
         Indexes { offsets, times, bytes_since_entry: 0 }
-    }
-
-    /// The stored indexes of `segment`; `None` if they are missing or invalid.
-    pub(crate) fn load(segment: &Segment) -> Result<Option<Indexes>, StorageError> {
-        let files = &segment.files;
-        let (Some(offsets), Some(times)) =
-            (files.read(FileKind::OffsetIndex)?, files.read(FileKind::TimeIndex)?)
-        else {
-            return Ok(None);
-        };
-        Ok(Indexes::decode(&offsets, &times, files.base_offset(), segment.size))
     }
 
     /// Decodes the bytes of the index files of a segment of `size` bytes; `None` if they are
@@ -115,15 +100,7 @@ impl Indexes {
         self.bytes_since_entry = position - self.offsets.last().map_or(0, |last| last.position);
     }
 
-    /// Writes unstored entries and cuts the files to their length. Not synced, because they can be
-    /// rebuilt.
-    pub(crate) fn store(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
-        self.unstored().write(disk, files)?;
-        files.forget_indexes();
-        Ok(())
-    }
-
-    fn unstored(&self) -> Unstored {
+    pub(super) fn unstored(&self) -> Unstored {
         let ((offsets, offsets_at), (times, times_at)) =
             (self.offsets.unstored(), self.times.unstored());
         Unstored {
@@ -132,30 +109,21 @@ impl Indexes {
         }
     }
 
-    fn set_stored(&mut self) {
+    pub(super) fn set_stored(&mut self) {
         self.offsets.set_stored();
         self.times.set_stored();
     }
 
-    fn drop_stored(&mut self) {
+    pub(super) fn drop_stored(&mut self) {
         self.offsets.drop_stored();
         self.times.drop_stored();
     }
 }
 
 /// For each index file: its missing bytes, their position, and the total size.
-struct Unstored {
-    offsets: (Vec<u8>, u64, u64),
-    times: (Vec<u8>, u64, u64),
-}
-
-impl Unstored {
-    fn write(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
-        let (bytes, position, size) = &self.offsets;
-        write(disk, files, FileKind::OffsetIndex, bytes, *position, *size)?;
-        let (bytes, position, size) = &self.times;
-        write(disk, files, FileKind::TimeIndex, bytes, *position, *size)
-    }
+pub(super) struct Unstored {
+    pub(super) offsets: (Vec<u8>, u64, u64),
+    pub(super) times: (Vec<u8>, u64, u64),
 }
 
 /// The indexes of the active segment: one writer adds entries while readers search. Stored entries
@@ -172,32 +140,4 @@ impl ActiveIndexes {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Indexes> {
         self.0.lock()
     }
-
-    /// Stores the entries like [`Indexes::store`]; readers can search during the write.
-    pub(crate) fn store(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
-        let unstored = self.lock().unstored();
-        unstored.write(disk, files)?;
-        // Before entries are dropped, so that a look-up for one of them opens the current file.
-        files.forget_indexes();
-        let mut indexes = self.lock();
-        indexes.set_stored();
-        indexes.drop_stored();
-        Ok(())
-    }
-}
-
-fn write(
-    disk: &dyn Disk,
-    files: &SegmentFiles,
-    kind: FileKind,
-    bytes: &[u8],
-    position: u64,
-    size: u64,
-) -> Result<(), StorageError> {
-    let write = || {
-        let file = disk.open(&files.path(kind), OpenMode::Create)?;
-        file.write_at(bytes, position)?;
-        if file.size()? == size { Ok(()) } else { file.set_len(size) }
-    };
-    write().map_err(files.error("write", kind))
 }

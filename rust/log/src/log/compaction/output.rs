@@ -11,6 +11,7 @@ use crate::error::StorageError;
 use crate::file_names::{CLEANED_SUFFIX, FileKind};
 use crate::log::Shared;
 use crate::log::recovery::note_max_timestamp;
+use crate::segment::index_storage::store_aborted;
 use crate::segment::indexes::Indexes;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
@@ -102,7 +103,7 @@ impl<'a> Output<'a> {
         self.sync(FileKind::OffsetIndex)?;
         self.sync(FileKind::TimeIndex)?;
         if !self.aborted.is_empty() {
-            crate::log::recovery::apply::store_aborted(self.shared, &self.files, &self.aborted)?;
+            store_aborted(&**disk, &self.files, &self.aborted)?;
             self.sync(FileKind::TransactionIndex)?;
         }
         let synced = disk.sync_dir(dir);

@@ -2,14 +2,12 @@
 //! part of the recovery changes a file.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
 use pykafka_forks::Mutex;
 
 use super::recovered::{Changes, Cut, FoundSegment, Recovered};
 use crate::checkpoint;
-use crate::disk::OpenMode;
 use crate::error::StorageError;
 use crate::file_names::{FileKind, SYNC_FAILED_FILE};
 use crate::log::snapshot::Taken;
@@ -19,7 +17,7 @@ use crate::log::truncate::shorten;
 use crate::log::verification::Transactions;
 use crate::log::view::View;
 use crate::log::{Log, LogOptions, Recovery, Shared};
-use crate::segment::transaction_index::AbortedTxn;
+use crate::segment::index_storage::store_aborted;
 use crate::segment::{Segment, SegmentFiles};
 
 /// Returns the log. Unless it is damaged or read-only, its files match the findings on return.
@@ -185,34 +183,10 @@ impl State {
         let files = &self.segments[index].files;
         let Some((indexes, aborted)) = files.take_rebuilt() else { return Ok(()) };
         indexes.store(&*shared.disk, files)?;
-        store_aborted(shared, files, &aborted)?;
+        store_aborted(&*shared.disk, files, &aborted)?;
         // Once the recovery point is after them, the indexes of a sealed segment are trusted.
         self.unsynced.add_file(files.path(FileKind::OffsetIndex));
         self.unsynced.add_file(files.path(FileKind::TimeIndex));
         Ok(())
     }
-}
-
-/// Writes a segment's transaction index, or removes it if there are no aborted transactions.
-pub(crate) fn store_aborted(
-    shared: &Shared,
-    files: &SegmentFiles,
-    aborted: &[AbortedTxn],
-) -> Result<(), StorageError> {
-    let path = files.path(FileKind::TransactionIndex);
-    let store = || {
-        if aborted.is_empty() {
-            return match shared.disk.remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            };
-        }
-        let bytes: Vec<u8> = aborted.iter().flat_map(|txn| txn.encode()).collect();
-        let file = shared.disk.open(&path, OpenMode::Create)?;
-        file.write_at(&bytes, 0)?;
-        file.set_len(bytes.len() as u64)
-    };
-    store().map_err(files.error("write", FileKind::TransactionIndex))?;
-    files.set_aborted(aborted.into());
-    Ok(())
 }
