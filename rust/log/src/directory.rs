@@ -7,7 +7,6 @@
 pub(crate) mod checkpoints;
 pub(crate) mod library;
 pub(crate) mod lock;
-pub(crate) mod names;
 pub(crate) mod repair;
 pub(crate) mod survey;
 mod unreadable;
@@ -26,10 +25,9 @@ use crate::buffer_pool::BufferPool;
 use crate::checkpoint::{self, CleanShutdown, PartitionIdentity};
 use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::directory::library::partition_key;
 use crate::directory::lock::DirectoryLock;
-use crate::directory::names::parse_partition_dir;
 use crate::directory::survey::LogSurvey;
+use crate::directory_names::{self, PartitionKey, parse_partition_dir, partition_key};
 use crate::disk::{DirEntry, Disk};
 use crate::error::{Damage, OpenError, StorageError};
 use crate::log::{Dirtiness, Log, LogOptions, OnDamage, Plan, Recovery};
@@ -55,9 +53,6 @@ pub struct DirectoryOptions<'a> {
     /// Shared by all logs.
     pub buffers: Arc<BufferPool>,
 }
-
-/// A partition's topic and index.
-pub type PartitionKey = (String, i32);
 
 /// A partition's directory on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -339,7 +334,7 @@ impl LogDirectory {
     pub fn delete_log(&self, log: &Log) -> Result<(), StorageError> {
         let key = partition_key(log.dir());
         let delay_ms = log.config().file_delete_delay_ms;
-        let to = self.renamed(&key, names::DELETE);
+        let to = self.renamed(&key, directory_names::DELETE);
         log.delete(&to)?;
         self.forget_and_remove(&key, delay_ms, to);
         Ok(())
@@ -349,7 +344,7 @@ impl LogDirectory {
     /// directory.
     pub fn delete_partition(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
         let key = (topic.to_owned(), partition);
-        let to = self.rename_partition(&key, names::DELETE)?;
+        let to = self.rename_partition(&key, directory_names::DELETE)?;
         self.forget_and_remove(&key, 0, to);
         Ok(())
     }
@@ -388,7 +383,7 @@ impl LogDirectory {
     }
 
     fn rename_stray(&self, key: &PartitionKey) -> Result<(), StorageError> {
-        self.rename_partition(key, names::STRAY)?;
+        self.rename_partition(key, directory_names::STRAY)?;
         self.state.lock().forget(key);
         Ok(())
     }
@@ -403,7 +398,8 @@ impl LogDirectory {
 
     /// Renames a partition's directory, if it exists, and returns the new path.
     fn rename_partition(&self, key: &PartitionKey, suffix: &str) -> Result<PathBuf, StorageError> {
-        let (from, to) = (self.dir.join(names::partition_dir(key)), self.renamed(key, suffix));
+        let (from, to) =
+            (self.dir.join(directory_names::partition_dir(key)), self.renamed(key, suffix));
         match self.disk.rename(&from, &to) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             result => result.map_err(|error| StorageError::io("rename", &from, error))?,
@@ -494,13 +490,13 @@ impl LogDirectory {
     }
 
     fn partition_path(&self, topic: &str, partition: i32) -> PathBuf {
-        self.dir.join(names::partition_dir(&(topic.to_owned(), partition)))
+        self.dir.join(directory_names::partition_dir(&(topic.to_owned(), partition)))
     }
 
     /// A new path for a partition's directory, with a name like Kafka's.
     fn renamed(&self, key: &PartitionKey, suffix: &str) -> PathBuf {
         let unique_id = (u128::from(self.draw()) << 64) | u128::from(self.draw());
-        self.dir.join(names::renamed(key, unique_id, suffix))
+        self.dir.join(directory_names::renamed(key, unique_id, suffix))
     }
 
     /// The next number of a 64-bit mixer over a counter.
@@ -568,7 +564,7 @@ fn close_all(logs: &[Arc<Log>]) -> Result<(), StorageError> {
 fn deleted_dirs(dir: &Path, entries: &[DirEntry]) -> Vec<(i64, PathBuf)> {
     (entries.iter())
         .filter(|entry| entry.is_dir)
-        .filter(|entry| names::deleted_stem(&entry.name.to_string_lossy()).is_some())
+        .filter(|entry| directory_names::deleted_stem(&entry.name.to_string_lossy()).is_some())
         .map(|entry| (i64::MIN, dir.join(&entry.name)))
         .collect()
 }

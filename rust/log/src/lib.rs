@@ -5,6 +5,7 @@ pub mod checkpoint;
 mod clock;
 mod config;
 mod directory;
+mod directory_names;
 pub mod disk;
 mod epoch_cache;
 mod error;
@@ -26,7 +27,8 @@ pub use directory::library::LibraryLog;
 pub use directory::lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use directory::repair::{Cut, Repair};
 pub use directory::survey::LogSurvey;
-pub use directory::{DirectoryOptions, LogDirectory, PartitionDir, PartitionKey};
+pub use directory::{DirectoryOptions, LogDirectory, PartitionDir};
+pub use directory_names::PartitionKey;
 pub use disk::{
     Allocated, DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadFile, ReadMap, RealDisk,
     Reserved, Space, Window,

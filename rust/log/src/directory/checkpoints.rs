@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use pykafka_forks::MutexGuard;
 
-use super::library::partition_key;
-use super::{DirectoryState, LogDirectory, PartitionKey, names};
+use super::{DirectoryState, LogDirectory};
 use crate::checkpoint::{self, CheckpointError, PartitionOffsets};
+use crate::directory_names::{self, PartitionKey, partition_key};
 use crate::disk::{DirEntry, Disk};
 use crate::error::{OpenError, StorageError};
 use crate::log::sync::Round;
@@ -119,7 +119,7 @@ impl Checkpoints {
             entries.iter().filter_map(|entry| entry.name.to_str()).any(is_wanted)
         };
         let is_log = |name: &str| {
-            names::parse_partition_dir(name)
+            directory_names::parse_partition_dir(name)
                 .is_some_and(|(topic, _)| topic != checkpoint::METADATA_TOPIC)
         };
         let file = checkpoint::LOG_START_OFFSET_FILE;
@@ -134,13 +134,13 @@ impl Checkpoints {
     fn forget_deleted(&mut self, entries: &[DirEntry]) {
         let names: BTreeSet<_> = entries.iter().filter_map(|entry| entry.name.to_str()).collect();
         let stems: BTreeSet<_> =
-            names.iter().filter_map(|name| names::deleted_stem(name)).collect();
+            names.iter().filter_map(|name| directory_names::deleted_stem(name)).collect();
         if stems.is_empty() {
             return;
         }
         let is_deleted = |key: &&PartitionKey| {
-            stems.contains(&*names::deleted_stem_of(key))
-                && !names.contains(&*names::partition_dir(key))
+            stems.contains(&*directory_names::deleted_stem_of(key))
+                && !names.contains(&*directory_names::partition_dir(key))
         };
         let keys = self.all_mut().into_iter().flat_map(|offsets| offsets.keys());
         let deleted: BTreeSet<_> = keys.filter(is_deleted).cloned().collect();

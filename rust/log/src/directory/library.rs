@@ -5,7 +5,6 @@
 //! directory's lock and with its checkpoints. Any other directory contains its own lock,
 //! checkpoints and clean marker.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +19,8 @@ use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::directory::checkpoints::Checkpoints;
 use crate::directory::lock::DirectoryLock;
-use crate::directory::names::parse_partition_dir;
 use crate::directory::{DirectoryOptions, LogDirectory};
+use crate::directory_names::partition_key;
 use crate::disk::{DirEntry, Disk, MemoryDisk, RealDisk};
 use crate::error::{OpenError, StorageError};
 use crate::flusher::Flusher;
@@ -374,17 +373,6 @@ pub(crate) fn container(disk: &dyn Disk, path: &Path) -> PathBuf {
             parent.to_owned()
         }
         _ => path.to_owned(),
-    }
-}
-
-/// Topic and partition from the directory's name; any other name is a topic with partition 0. Line
-/// breaks, which a line of a checkpoint cannot contain, are replaced.
-pub(crate) fn partition_key(path: &Path) -> (String, i32) {
-    let name = path.file_name().unwrap_or(OsStr::new("_")).to_string_lossy();
-    let name = name.replace(['\n', '\r'], "_");
-    match parse_partition_dir(&name) {
-        Some((topic, partition)) => (topic.to_owned(), partition),
-        None => (name, 0),
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use pykafka_record::Cancellation;
 
-use super::library::partition_key;
-use super::{LogDirectory, PartitionKey};
+use super::LogDirectory;
+use crate::directory_names::{PartitionKey, partition_key};
 use crate::error::StorageError;
 use crate::file_names::parse_file_name;
 use crate::log::Log;

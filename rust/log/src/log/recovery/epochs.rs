@@ -26,6 +26,7 @@ use super::Look;
 use super::recovered::FoundSegment;
 use super::snapshots::position_of;
 use crate::checkpoint;
+use crate::directory_names::parse_partition_dir;
 use crate::epoch_cache::{EpochCache, EpochEntry};
 use crate::error::{OpenError, StorageError};
 use crate::file_names::FileKind;
@@ -152,8 +153,8 @@ impl Look<'_> {
 
 /// True for the directory of the metadata log.
 fn is_metadata_log(dir: &Path) -> bool {
-    let name = dir.file_name().and_then(OsStr::to_str).and_then(|name| name.rsplit_once('-'));
-    name.is_some_and(|(topic, _)| topic == checkpoint::METADATA_TOPIC)
+    let partition = dir.file_name().and_then(OsStr::to_str).and_then(parse_partition_dir);
+    partition.is_some_and(|(topic, _)| topic == checkpoint::METADATA_TOPIC)
 }
 
 /// Consecutive batches of one epoch.

@@ -1,17 +1,21 @@
 //! Names of partition directories, including those renamed for deletion or as strays.
 
-use crate::directory::PartitionKey;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// A partition's topic and index.
+pub type PartitionKey = (String, i32);
 
 /// Suffix of directories that will be removed.
-pub(super) const DELETE: &str = "delete";
+pub(crate) const DELETE: &str = "delete";
 /// Suffix of directories whose partition is not in the metadata.
-pub(super) const STRAY: &str = "stray";
+pub(crate) const STRAY: &str = "stray";
 /// Limit of file systems.
 const NAME_BYTES_MAX: usize = 255;
 const UNIQUE_ID_DIGITS: usize = 32;
 
 /// Returns the directory name of a partition.
-pub(super) fn partition_dir((topic, partition): &PartitionKey) -> String {
+pub(crate) fn partition_dir((topic, partition): &PartitionKey) -> String {
     format!("{topic}-{partition}")
 }
 
@@ -23,10 +27,21 @@ pub(crate) fn parse_partition_dir(name: &str) -> Option<(&str, i32)> {
     (!topic.is_empty()).then_some((topic, partition))
 }
 
+/// Topic and partition from the directory's name; any other name is a topic with partition 0. Line
+/// breaks, which a line of a checkpoint cannot contain, are replaced.
+pub(crate) fn partition_key(path: &Path) -> (String, i32) {
+    let name = path.file_name().unwrap_or(OsStr::new("_")).to_string_lossy();
+    let name = name.replace(['\n', '\r'], "_");
+    match parse_partition_dir(&name) {
+        Some((topic, partition)) => (topic.to_owned(), partition),
+        None => (name, 0),
+    }
+}
+
 /// A name for a directory that is renamed. As in Kafka's `UnifiedLog.logDeleteDirName`, a long
 /// topic is shortened and the partition is kept: Kafka does not start with a name that has no
 /// partition.
-pub(super) fn renamed((topic, partition): &PartitionKey, unique_id: u128, suffix: &str) -> String {
+pub(crate) fn renamed((topic, partition): &PartitionKey, unique_id: u128, suffix: &str) -> String {
     let tail = format!("-{partition}.{unique_id:0UNIQUE_ID_DIGITS$x}-{suffix}");
     let end = topic.len().min(NAME_BYTES_MAX - tail.len());
     format!("{}{tail}", topic.get(..end).unwrap_or(topic))
@@ -37,14 +52,14 @@ pub(super) fn renamed((topic, partition): &PartitionKey, unique_id: u128, suffix
 ///
 /// The topic in it may be shortened. So to find the directory's partition, compare this with
 /// [`deleted_stem_of`] of each partition.
-pub(super) fn deleted_stem(name: &str) -> Option<&str> {
+pub(crate) fn deleted_stem(name: &str) -> Option<&str> {
     let (stem, unique_id) = name.strip_suffix(DELETE)?.strip_suffix('-')?.rsplit_once('.')?;
     let is_id = unique_id.len() == UNIQUE_ID_DIGITS;
     (is_id && unique_id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(stem)
 }
 
 /// The [`deleted_stem`] that the directory of a partition has after its deletion.
-pub(super) fn deleted_stem_of(key: &PartitionKey) -> String {
+pub(crate) fn deleted_stem_of(key: &PartitionKey) -> String {
     let name = renamed(key, 0, DELETE);
     deleted_stem(&name).unwrap_or_default().to_owned()
 }
