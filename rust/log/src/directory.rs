@@ -7,6 +7,7 @@
 pub(crate) mod checkpoints;
 pub(crate) mod library;
 pub(crate) mod lock;
+mod operations;
 pub(crate) mod repair;
 pub(crate) mod survey;
 mod unreadable;
