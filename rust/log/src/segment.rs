@@ -15,6 +15,7 @@ pub(crate) mod index_storage;
 pub(crate) mod indexes;
 pub(crate) mod offset_index;
 pub(crate) mod scan;
+pub(crate) mod shorten;
 pub(crate) mod time_index;
 pub(crate) mod transaction_index;
 

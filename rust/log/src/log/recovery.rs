@@ -48,7 +48,6 @@ use std::collections::BTreeSet;
 use pykafka_record::BatchHeader;
 
 use self::behind::{is_batch, last_non_zero, peek_batch};
-pub(super) use self::belief::note_max_timestamp;
 use self::dir_view::DirView;
 use self::gap::Gap;
 use self::plan::Plan;
@@ -271,7 +270,7 @@ impl Look<'_> {
                     {
                         return Ok(valid_end);
                     }
-                    note_max_timestamp(max, &batch);
+                    max.note(&batch);
                     indexes.note(&batch, position, *max, interval);
                     if let Some(epoch) = batch.partition_leader_epoch()
                         && found.epochs.latest_epoch().is_none_or(|latest| epoch > latest)

@@ -2,30 +2,24 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
 use pykafka_record::BatchHeader;
 
-use super::recovery::note_max_timestamp;
 use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
 use super::sync::Round;
 use super::view::Writing;
 use super::{AppendInfo, Log, Shared, recovery};
-use crate::disk::{DiskFile, OpenMode};
 use crate::error::StorageError;
-use crate::file_names::{FileKind, TEMPORARY_SUFFIX};
+use crate::file_names::FileKind;
 use crate::log::append::error::AppendError;
 use crate::segment::index_storage::store_aborted;
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::shorten::shorten;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{Segment, SegmentFiles};
-
-/// Bytes that are copied at once when a segment gets a new inode.
-const COPY_BYTES: usize = 1 << 20;
 
 impl Log {
     /// Removes all records from `offset` on, including the whole batch that contains `offset`.
@@ -232,7 +226,7 @@ impl State {
         }
         let segment = self.segments.last().expect("the log was cut in it");
         let (files, end_offset) = (segment.files.clone(), self.log_end_offset);
-        shorten(shared, &files, segment.size, was_sealed)?;
+        shorten(&*shared.disk, &files, segment.size, was_sealed)?;
         if let Some(indexes) = &self.indexes {
             indexes.store(&*shared.disk, &files)?;
         }
@@ -281,7 +275,7 @@ impl Cut {
         indexes.truncate(position, end_offset);
         let mut max_timestamp = indexes.times.last();
         let start = indexes.offsets.position_of(max_timestamp.offset).unwrap_or(0);
-        walk(files, start..position, |_, batch| note_max_timestamp(&mut max_timestamp, batch))?;
+        walk(files, start..position, |_, batch| max_timestamp.note(batch))?;
         Ok(Cut { position, end_offset, max_timestamp, indexes })
     }
 }
@@ -305,47 +299,4 @@ fn walk(
             }
         }
     }
-}
-
-/// Shortens a `.log`. If it was ever sealed, its inode is kept whole and the file is replaced by a
-/// copy, because it may be mapped for reading, also by an earlier holder of the directory's lock.
-pub(super) fn shorten(
-    shared: &Shared,
-    files: &Arc<SegmentFiles>,
-    size: u64,
-    was_sealed: bool,
-) -> Result<(), StorageError> {
-    let path = files.path(FileKind::Log);
-    let file =
-        shared.disk.open(&path, OpenMode::Write).map_err(files.error("open", FileKind::Log))?;
-    files.release();
-    let result =
-        if was_sealed { replace_by_copy(shared, &*file, &path, size) } else { file.set_len(size) };
-    result.map_err(files.error("truncate", FileKind::Log))
-}
-
-fn replace_by_copy(
-    shared: &Shared,
-    file: &dyn DiskFile,
-    path: &Path,
-    size: u64,
-) -> std::io::Result<()> {
-    let mut copy_path = path.as_os_str().to_owned();
-    // If the process ends here, recovery removes files of this name.
-    copy_path.push(TEMPORARY_SUFFIX);
-    let copy = shared.disk.create_anew(Path::new(&copy_path))?;
-    let mut buffer = vec![0; COPY_BYTES.min(size as usize)];
-    let mut position = 0;
-    while position < size {
-        let wanted = buffer.len().min((size - position) as usize);
-        let read = file.read_at(&mut buffer[..wanted], position)?;
-        if read == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-        copy.write_at(&buffer[..read], position)?;
-        position += read as u64;
-    }
-    copy.sync_data()?;
-    shared.disk.rename(Path::new(&copy_path), path)?;
-    shared.disk.sync_dir(path.parent().unwrap_or(path))
 }

@@ -5,7 +5,7 @@
 //! offset o has it. Timestamps strictly increase. Entries are 12 bytes: timestamp, then offset
 //! relative to the segment's base offset (`docs/FORMAT.md`).
 
-use pykafka_record::NO_TIMESTAMP;
+use pykafka_record::{BatchHeader, NO_TIMESTAMP};
 
 use crate::segment::index_entries::{Entry, IndexEntries};
 
@@ -25,6 +25,13 @@ impl TimeEntry {
     /// The value for a segment without timestamps.
     pub(crate) fn none(base_offset: i64) -> TimeEntry {
         TimeEntry { timestamp: NO_TIMESTAMP, offset: base_offset }
+    }
+
+    /// Becomes the entry of `batch`, if that has a later timestamp.
+    pub(crate) fn note(&mut self, batch: &BatchHeader<'_>) {
+        if batch.max_timestamp() > self.timestamp {
+            *self = TimeEntry { timestamp: batch.max_timestamp(), offset: batch.last_offset() };
+        }
     }
 
     /// Decodes a stored entry.

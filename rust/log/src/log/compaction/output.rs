@@ -10,7 +10,6 @@ use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_names::{CLEANED_SUFFIX, FileKind};
 use crate::log::Shared;
-use crate::log::recovery::note_max_timestamp;
 use crate::segment::index_storage::store_aborted;
 use crate::segment::indexes::Indexes;
 use crate::segment::time_index::TimeEntry;
@@ -70,7 +69,7 @@ impl<'a> Output<'a> {
     /// Adds the last batch in the buffer, which starts at `start`, to the indexes.
     pub(crate) fn note(&mut self, start: usize) -> Result<(), StorageError> {
         if let Ok(batch) = BatchHeader::read(&self.buffer[start..]) {
-            note_max_timestamp(&mut self.max_timestamp, &batch);
+            self.max_timestamp.note(&batch);
             let position = self.position + start as u64;
             self.indexes.note(&batch, position, self.max_timestamp, self.interval);
         }

@@ -13,11 +13,11 @@ use crate::file_names::{FileKind, SYNC_FAILED_FILE};
 use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
 use crate::log::sync::{RecoveryPoint, Rounds, Unsynced};
-use crate::log::truncate::shorten;
 use crate::log::verification::Transactions;
 use crate::log::view::View;
 use crate::log::{Log, LogOptions, Recovery, Shared};
 use crate::segment::index_storage::store_aborted;
+use crate::segment::shorten::shorten;
 use crate::segment::{Segment, SegmentFiles};
 
 /// Returns the log. Unless it is damaged or read-only, its files match the findings on return.
@@ -165,7 +165,7 @@ impl State {
         }
         let rewritten = changes.rewritten_from.and_then(|first| self.segments.get(first..));
         for segment in rewritten.unwrap_or_default() {
-            shorten(shared, &segment.files, segment.size, true)?;
+            shorten(&**disk, &segment.files, segment.size, true)?;
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl State {
     /// Shortens the `.log` of a segment to its size.
     fn cut_file(&mut self, shared: &Shared, index: usize, cut: Cut) -> Result<(), StorageError> {
         let segment = &self.segments[index];
-        shorten(shared, &segment.files, segment.size, cut == Cut::ByCopy)?;
+        shorten(&*shared.disk, &segment.files, segment.size, cut == Cut::ByCopy)?;
         self.unsynced.add_file(segment.files.path(FileKind::Log));
         Ok(())
     }

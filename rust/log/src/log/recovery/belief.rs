@@ -1,7 +1,7 @@
 //! Determines the segments that need not be read, because their indexes are complete and match the
 //! batches.
 
-use pykafka_record::{BatchHeader, NO_TIMESTAMP};
+use pykafka_record::NO_TIMESTAMP;
 
 use super::Look;
 use super::behind::last_non_zero;
@@ -113,7 +113,7 @@ impl Look<'_> {
                         return Ok(false);
                     }
                     log_end_offset = batch.next_offset();
-                    note_max_timestamp(&mut segment.max_timestamp, &batch);
+                    segment.max_timestamp.note(&batch);
                 }
                 Ok(None) => break,
                 Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
@@ -286,10 +286,4 @@ fn last_entry<const SIZE: usize>(
         }
     };
     read().map_err(dir.error("read", &name))
-}
-
-pub(in crate::log) fn note_max_timestamp(max: &mut TimeEntry, batch: &BatchHeader<'_>) {
-    if batch.max_timestamp() > max.timestamp {
-        *max = TimeEntry { timestamp: batch.max_timestamp(), offset: batch.last_offset() };
-    }
 }
