@@ -54,11 +54,7 @@ pub use types::{
     TimestampOffset,
 };
 
-use crate::buffer_pool::BufferPool;
-use crate::checkpoint::PartitionIdentity;
-use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::disk::Disk;
 use crate::epoch_cache::EpochEntry;
 use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::FileKind;
@@ -70,6 +66,7 @@ use recovery::recovered::Recovered;
 use snapshot::Taken;
 use state::{State, Status};
 use sync::Rounds;
+use types::Shared;
 use verification::{FirstBatch, Transactions, VerificationGuard};
 use view::View;
 
@@ -89,15 +86,6 @@ pub struct Log {
     truncations: Arc<AtomicU64>,
     /// Held by a compaction, so that only one runs at a time.
     compacting: Mutex<()>,
-}
-
-/// Fields that do not change while a log is open.
-pub(crate) struct Shared {
-    pub(crate) dir: Arc<Path>,
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) buffers: Arc<BufferPool>,
-    pub(crate) identity: Option<PartitionIdentity>,
 }
 
 impl Log {

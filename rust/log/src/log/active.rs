@@ -3,12 +3,13 @@
 
 use pykafka_record::{Batch, LeaderEpoch};
 
+use super::Log;
 use super::state::State;
-use super::{Log, Shared};
 use crate::checkpoint;
 use crate::disk::OpenMode;
 use crate::error::StorageError;
 use crate::file_names::FileKind;
+use crate::log::types::Shared;
 use crate::segment::appender::{AppendRule, Appender};
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::BatchScanner;

@@ -15,12 +15,14 @@ use self::validate::{Scratch, ValidateError, ValidateRules, Validated};
 use super::active::Incoming;
 use super::state::State;
 use super::verification::TransactionRule;
-use super::{AppendInfo, AppendOptions, Log, Shared, producers};
+use super::{AppendInfo, AppendOptions, Log};
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};
 use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::log::append::error::AppendError;
+use crate::log::producer_state::batches::coordinator_epoch;
 use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check, ProducerError};
+use crate::log::types::Shared;
 use crate::segment::appender::Appender;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
@@ -356,8 +358,7 @@ impl State {
 
     /// Checks a marker before it is appended.
     fn check_marker(&self, batch: &Batch<'_>, transaction_version: i16) -> Result<(), AppendError> {
-        let coordinator_epoch =
-            producers::coordinator_epoch(batch).ok_or(ValidateError::Control)?;
+        let coordinator_epoch = coordinator_epoch(batch).ok_or(ValidateError::Control)?;
         let (producer_id, producer_epoch) = (batch.producer_id(), batch.producer_epoch());
         let producers = &self.producers;
         producers.check_marker(

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use pykafka_record::{BatchHeader, EndTransactionMarker, NO_SEQUENCE, ProducerEpoch, ProducerId};
 
+pub(super) mod batches;
 pub(crate) mod snapshot;
 #[cfg(test)]
 mod tests;

@@ -3,24 +3,19 @@
 
 use std::sync::Arc;
 
-use pykafka_record::{Batch, BatchHeader, EndTransactionMarker, Limits};
+use pykafka_record::Batch;
 
-use super::Shared;
 use super::state::{State, Status};
 use crate::disk::OpenMode;
 use crate::error::StorageError;
-use crate::file_names::FileKind;
-use crate::log::producer_state::{
-    AppendedMarker, BatchSummary, CompletedTxn, ProducerStateManager,
-};
-use crate::segment::scan::CHUNK_BYTES_MAX;
+use crate::file_names::{FileKind, file_name};
+use crate::log::producer_state::batches::{entry_of, marker_of, note_batch};
+use crate::log::recovery::dir_view::DirView;
+use crate::log::recovery::names;
+use crate::log::recovery::snapshots::{load_producers, replay};
+use crate::log::types::Shared;
+use crate::segment::Segment;
 use crate::segment::transaction_index::{AbortedTxn, ENTRY_SIZE};
-
-/// Upper bound of a marker, which has 78 bytes. Recovery has only this many bytes of a batch in
-/// memory, so a larger control batch is not a marker, neither there nor in an append.
-const MARKER_BYTES_MAX: usize = CHUNK_BYTES_MAX;
-/// Decompression limits of a marker.
-const MARKER: Limits = Limits { bytes_max: MARKER_BYTES_MAX, ..Limits::NONE };
 
 impl State {
     /// Updates the producers with a batch of the log; returns the transaction that it aborts.
@@ -109,61 +104,37 @@ impl State {
     }
 }
 
-/// Updates `producers` with a batch of the log; returns the transaction that it aborts. `whole` is
-/// the same batch if its records are in memory, as those of a marker always are.
-///
-/// A marker that the state does not allow is ignored, because it is in the log already.
-pub(crate) fn note_batch(
-    producers: &mut ProducerStateManager,
-    batch: &BatchHeader<'_>,
-    whole: Option<Batch<'_>>,
-) -> Option<AbortedTxn> {
-    let aborted = match (batch.has_producer_id(), batch.is_control()) {
-        (true, false) => {
-            producers.update(&BatchSummary::of(batch));
-            None
-        }
-        (true, true) => whole.and_then(|batch| end_transaction(producers, &batch)),
-        _ => None,
-    };
-    producers.set_map_end_offset(batch.next_offset());
-    aborted
-}
-
-/// The epoch of the coordinator that wrote a marker; `None` if `batch` is not a marker.
-pub(super) fn coordinator_epoch(batch: &Batch<'_>) -> Option<i32> {
-    marker_of(batch).map(|appended| appended.marker.coordinator_epoch)
-}
-
-fn marker_of(batch: &Batch<'_>) -> Option<AppendedMarker> {
-    if batch.size() > MARKER_BYTES_MAX {
-        return None;
+/// Reloads the producer state at the log end, after a truncation.
+pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(), StorageError> {
+    let dir = DirView::new(&*shared.disk, &shared.dir);
+    let limit = state.log_end_offset;
+    let first = state.segments.first().map_or(limit, Segment::base_offset);
+    let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());
+    let (range, now_ms) = (first..=limit, shared.clock.now_ms());
+    let loaded = load_producers(&dir, &snapshots, range, now_ms, &mut state.producers)?;
+    state.snapshot_offset = loaded.offset;
+    for (offset, _) in loaded.unreadable {
+        remove_snapshot(shared, offset)?;
     }
-    let mut scratch = Vec::new();
-    let mut records = batch.records(&mut scratch, MARKER).ok()?;
-    let record = records.next()?.ok()?;
-    Some(AppendedMarker {
-        producer_id: batch.producer_id(),
-        producer_epoch: batch.producer_epoch(),
-        marker: EndTransactionMarker::from_record(record.key?, record.value?)?,
-        offset: record.offset,
-        timestamp: record.timestamp,
-    })
+    let from = state.segment_of(state.producers.map_end_offset()).unwrap_or(0);
+    for segment in state.segments.get(from..).unwrap_or_default() {
+        replay(&dir, (segment.base_offset(), segment.size), &mut state.producers)?;
+    }
+    // Transactions that ended below the high watermark are stable, as before.
+    state.producers.on_high_watermark_updated(state.high_watermark);
+    state.transactions.reload(&state.producers);
+    Ok(())
 }
 
-fn end_transaction(producers: &mut ProducerStateManager, batch: &Batch<'_>) -> Option<AbortedTxn> {
-    let completed = producers.update_marker(&marker_of(batch)?)?;
-    let aborted = entry_of(producers, &completed);
-    producers.complete(&completed);
-    aborted
+/// Removes snapshots after `offset`.
+pub(crate) fn remove_snapshots_behind(shared: &Shared, offset: i64) -> Result<(), StorageError> {
+    let dir = DirView::new(&*shared.disk, &shared.dir);
+    let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());
+    let behind = snapshots.into_iter().filter(|found| *found > offset);
+    behind.into_iter().try_for_each(|found| remove_snapshot(shared, found))
 }
 
-/// The transaction index entry of an ended transaction; `None` if it was committed.
-fn entry_of(producers: &ProducerStateManager, completed: &CompletedTxn) -> Option<AbortedTxn> {
-    completed.aborted.then(|| AbortedTxn {
-        producer_id: completed.producer_id,
-        first_offset: completed.first_offset,
-        last_offset: completed.last_offset,
-        last_stable_offset: producers.last_stable_offset_with(completed),
-    })
+fn remove_snapshot(shared: &Shared, offset: i64) -> Result<(), StorageError> {
+    let path = shared.dir.join(file_name(offset, FileKind::Snapshot));
+    shared.disk.remove_file(&path).map_err(|error| StorageError::io("remove", &path, error))
 }

@@ -35,11 +35,11 @@ mod deleted;
 pub(super) mod dir_view;
 mod epochs;
 mod gap;
-mod names;
+pub(super) mod names;
 mod overlap;
 pub(super) mod plan;
 pub(super) mod recovered;
-mod snapshots;
+pub(super) mod snapshots;
 #[cfg(test)]
 mod tests;
 
@@ -53,9 +53,9 @@ use self::gap::Gap;
 use self::plan::Plan;
 use self::recovered::{Cut, Recovered};
 use self::snapshots::replay;
-pub(super) use self::snapshots::{reload_producers, remove_snapshots_behind};
+use super::OnDamage;
+use super::producer_state::batches::note_batch;
 use super::swap::Leftovers;
-use super::{OnDamage, producers};
 use crate::disk::ReadFile;
 use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{FileKind, SYNC_FAILED_FILE, file_name};
@@ -279,7 +279,7 @@ impl Look<'_> {
                     }
                     if batch.base_offset() >= found.producers.map_end_offset() {
                         let producers = &mut found.producers;
-                        aborted.extend(producers::note_batch(producers, &batch, batch.whole()));
+                        aborted.extend(note_batch(producers, &batch, batch.whole()));
                     }
                     found.log_end_offset = batch.next_offset();
                 }

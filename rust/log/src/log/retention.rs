@@ -5,11 +5,12 @@ use std::io;
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 
+use super::Log;
 use super::snapshot::{Taken, Withdrawn};
 use super::state::State;
-use super::{Log, Shared};
 use crate::error::StorageError;
 use crate::file_names::{FileKind, file_name};
+use crate::log::types::Shared;
 use crate::segment::Segment;
 
 impl Log {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use pykafka_record::LeaderEpoch;
 
-use super::Shared;
 use super::sync::{RecoveryPoint, Unsynced};
 use super::view::segment_of;
 use crate::config::LogConfig;
@@ -14,6 +13,7 @@ use crate::epoch_cache::EpochCache;
 use crate::error::{Damage, StorageError};
 use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::ProducerStateManager;
+use crate::log::types::Shared;
 use crate::log::verification::Transactions;
 use crate::segment::Segment;
 use crate::segment::appender::Appender;

@@ -9,10 +9,11 @@ use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
 use super::sync::Round;
 use super::view::Writing;
-use super::{AppendInfo, Log, Shared, recovery};
+use super::{AppendInfo, Log, producers};
 use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::log::append::error::AppendError;
+use crate::log::types::Shared;
 use crate::segment::index_storage::store_aborted;
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::{BatchScanner, ScanError};
@@ -169,7 +170,7 @@ impl State {
         for segment in withdrawn.segments().iter().rev() {
             self.mark_segment_deleted(shared, segment)?;
         }
-        recovery::remove_snapshots_behind(shared, i64::MIN)?;
+        producers::remove_snapshots_behind(shared, i64::MIN)?;
         self.snapshot_offset = 0;
         self.store_epochs(shared)?;
         // Before the new log start offset is checkpointed: segments that reappeared would end below
@@ -236,8 +237,8 @@ impl State {
             let kept: Vec<_> = known.iter().filter(is_kept).copied().collect();
             store_aborted(&*shared.disk, &files, &kept)?;
         }
-        recovery::remove_snapshots_behind(shared, end_offset)?;
-        recovery::reload_producers(self, shared)
+        producers::remove_snapshots_behind(shared, end_offset)?;
+        producers::reload_producers(self, shared)
     }
 
     /// Drops the writer and the indexes without storing them.

@@ -1,6 +1,6 @@
 //! Arguments and results of a log's operations.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -43,6 +43,15 @@ pub struct LogOptions {
     pub jitter_seed: u64,
     /// Buffers that all logs of a process share.
     pub buffers: Arc<BufferPool>,
+}
+
+/// Fields that do not change while a log is open.
+pub(crate) struct Shared {
+    pub(crate) dir: Arc<Path>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) buffers: Arc<BufferPool>,
+    pub(crate) identity: Option<PartitionIdentity>,
 }
 
 /// The entries of one log in the checkpoints of a data directory.

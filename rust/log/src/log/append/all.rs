@@ -6,7 +6,8 @@ use crate::log::append::error::AppendError;
 use crate::log::append::validate::ValidateError;
 use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
 use crate::log::state::State;
-use crate::log::{AppendInfo, AppendOptions, Log, Shared};
+use crate::log::types::Shared;
+use crate::log::{AppendInfo, AppendOptions, Log};
 
 impl Log {
     /// Appends every batch in `bytes` in order at the log end, whatever offsets they had.

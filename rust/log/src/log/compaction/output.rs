@@ -9,7 +9,7 @@ use pykafka_record::BatchHeader;
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_names::{CLEANED_SUFFIX, FileKind};
-use crate::log::Shared;
+use crate::log::types::Shared;
 use crate::segment::index_storage::store_aborted;
 use crate::segment::indexes::Indexes;
 use crate::segment::time_index::TimeEntry;

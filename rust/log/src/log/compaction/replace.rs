@@ -20,10 +20,11 @@ use std::sync::atomic::Ordering;
 use super::output;
 use crate::error::StorageError;
 use crate::file_names::{FileKind, Place, file_name};
+use crate::log::Log;
 use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
+use crate::log::types::Shared;
 use crate::log::view::Writing;
-use crate::log::{Log, Shared};
 use crate::segment::{Segment, SegmentFiles};
 
 impl Log {

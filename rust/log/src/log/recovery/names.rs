@@ -41,7 +41,7 @@ pub(super) fn segments(entries: &[DirEntry], leftovers: &Leftovers) -> Vec<Found
 }
 
 /// Offsets of the producer snapshots.
-pub(super) fn snapshots(entries: &[DirEntry]) -> BTreeSet<i64> {
+pub(in crate::log) fn snapshots(entries: &[DirEntry]) -> BTreeSet<i64> {
     let snapshots = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Snapshot);
     snapshots.map(|(offset, ..)| offset).collect()
 }

@@ -5,28 +5,26 @@ use std::ops::RangeInclusive;
 
 use super::Look;
 use super::dir_view::DirView;
-use super::names;
 use crate::error::StorageError;
 use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::ProducerStateManager;
-use crate::log::state::State;
-use crate::log::{Shared, producers};
+use crate::log::producer_state::batches::note_batch;
 use crate::segment::index_file::IndexFile;
+use crate::segment::offset_index;
 use crate::segment::scan::{BatchScanner, ScanError};
-use crate::segment::{Segment, offset_index};
 
 /// The snapshot from which the producer state was loaded.
 #[derive(Default)]
-struct Loaded {
+pub(in crate::log) struct Loaded {
     /// Its offset; 0 without a snapshot.
-    offset: i64,
+    pub(in crate::log) offset: i64,
     /// Newer snapshots that cannot be used, with the reasons.
-    unreadable: Vec<(i64, String)>,
+    pub(in crate::log) unreadable: Vec<(i64, String)>,
 }
 
 /// Loads the newest readable one of `snapshots` within `range`; without one, the producer state is
 /// empty at the start of `range`.
-fn load_producers(
+pub(in crate::log) fn load_producers(
     dir: &DirView<'_>,
     snapshots: &BTreeSet<i64>,
     range: RangeInclusive<i64>,
@@ -51,7 +49,7 @@ fn load_producers(
 }
 
 /// Updates producers with the batches of a trusted segment, from the end of their state on.
-pub(super) fn replay(
+pub(in crate::log) fn replay(
     dir: &DirView<'_>,
     (base_offset, size): (i64, u64),
     producers: &mut ProducerStateManager,
@@ -65,7 +63,7 @@ pub(super) fn replay(
         match scanner.next() {
             Ok(Some(batch)) => {
                 if batch.base_offset() >= map_end_offset {
-                    producers::note_batch(producers, &batch, batch.whole());
+                    note_batch(producers, &batch, batch.whole());
                 }
             }
             Ok(None) => return Ok(()),
@@ -152,39 +150,4 @@ impl Look<'_> {
                 && (*offset == found.snapshot_offset || is_of_segment(*offset))
         });
     }
-}
-
-/// Reloads the producer state at the log end, after a truncation.
-pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(), StorageError> {
-    let dir = DirView::new(&*shared.disk, &shared.dir);
-    let limit = state.log_end_offset;
-    let first = state.segments.first().map_or(limit, Segment::base_offset);
-    let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());
-    let (range, now_ms) = (first..=limit, shared.clock.now_ms());
-    let loaded = load_producers(&dir, &snapshots, range, now_ms, &mut state.producers)?;
-    state.snapshot_offset = loaded.offset;
-    for (offset, _) in loaded.unreadable {
-        remove_snapshot(shared, offset)?;
-    }
-    let from = state.segment_of(state.producers.map_end_offset()).unwrap_or(0);
-    for segment in state.segments.get(from..).unwrap_or_default() {
-        replay(&dir, (segment.base_offset(), segment.size), &mut state.producers)?;
-    }
-    // Transactions that ended below the high watermark are stable, as before.
-    state.producers.on_high_watermark_updated(state.high_watermark);
-    state.transactions.reload(&state.producers);
-    Ok(())
-}
-
-/// Removes snapshots after `offset`.
-pub(crate) fn remove_snapshots_behind(shared: &Shared, offset: i64) -> Result<(), StorageError> {
-    let dir = DirView::new(&*shared.disk, &shared.dir);
-    let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());
-    let behind = snapshots.into_iter().filter(|found| *found > offset);
-    behind.into_iter().try_for_each(|found| remove_snapshot(shared, found))
-}
-
-fn remove_snapshot(shared: &Shared, offset: i64) -> Result<(), StorageError> {
-    let path = shared.dir.join(file_name(offset, FileKind::Snapshot));
-    shared.disk.remove_file(&path).map_err(|error| StorageError::io("remove", &path, error))
 }
