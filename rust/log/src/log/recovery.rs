@@ -2,7 +2,7 @@
 //! rebuilds the derived files.
 //!
 //! # Theory of operation
-//! Recovery has two steps. [`look`] compares the files with a [`Plan`] and returns a [`Recovered`]:
+//! Recovery has two steps. [`look()`] compares the files with a [`Plan`] and returns a [`Recovered`]:
 //! the whole log as a value, with a verdict and the required changes of the files. It gets a
 //! [`DirView`], which cannot change a file. [`apply`] makes those changes; no other step does. A
 //! read-only open, an inspection and the look before a repair use the same value and change
@@ -35,11 +35,13 @@ mod deleted;
 pub(super) mod dir_view;
 mod epochs;
 mod gap;
+mod look;
 pub(super) mod names;
 mod overlap;
 pub(super) mod plan;
 pub(super) mod recovered;
 pub(super) mod snapshots;
+mod stored_indexes;
 #[cfg(test)]
 mod tests;
 
@@ -50,6 +52,7 @@ use pykafka_record::BatchHeader;
 use self::behind::{is_batch, last_non_zero, peek_batch};
 use self::dir_view::DirView;
 use self::gap::Gap;
+use self::look::Look;
 use self::plan::Plan;
 use self::recovered::{Cut, Recovered};
 use self::snapshots::replay;
@@ -60,18 +63,9 @@ use crate::disk::ReadFile;
 use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{FileKind, SYNC_FAILED_FILE, file_name};
 use crate::segment::indexes::Indexes;
-use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
+use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
-
-/// A look at a log's directory: the plan and the findings so far.
-struct Look<'a> {
-    dir: DirView<'a>,
-    plan: Plan,
-    /// Offsets of the producer snapshots that will be on disk.
-    snapshots: BTreeSet<i64>,
-    found: Recovered,
-}
 
 /// Derived values of a segment, collected while its batches are read.
 struct Rebuilding {
@@ -259,7 +253,8 @@ impl Look<'_> {
             match scanner.next() {
                 Ok(Some(batch)) => {
                     let (position, log_end_offset) = (batch.position(), found.log_end_offset);
-                    if !is_valid(&batch, plan, log_end_offset, end_max)
+                    if !plan
+                        .accepts(&batch, log_end_offset, end_max)
                         .map_err(dir.error("read", &name))?
                     {
                         return Ok(valid_end);
@@ -480,19 +475,4 @@ fn contradicts(
         Some(next) => Ok(contradicting.contains(&next) && is_batch(file, position)?),
         None => Ok(next_base.is_some_and(|next| contradicting.contains(&next))),
     }
-}
-
-/// True if a batch is undamaged and may follow the previous batches, in a segment that ends at or
-/// below `end_max`.
-fn is_valid(
-    batch: &StoredBatch<'_>,
-    plan: &Plan,
-    log_end_offset: i64,
-    end_max: i64,
-) -> std::io::Result<bool> {
-    let may_follow = batch.has_valid_offsets()
-        && !plan.skips_synced(log_end_offset, batch.first_offset_min(log_end_offset))
-        && batch.base_offset() >= log_end_offset
-        && batch.next_offset() <= end_max;
-    Ok(may_follow && batch.is_crc_valid()?)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pykafka_record::{Batch, BatchHeader, HEADER_SIZE, MessageFormat, PREFIX_SIZE};
 
-use super::Look;
+use super::look::Look;
 use crate::disk::ReadFile;
 use crate::error::StorageError;
 use crate::file_names::FileKind;

@@ -7,11 +7,11 @@
 
 use pykafka_record::{Batch, HEADER_SIZE};
 
-use super::Look;
 use super::behind::{Torn, find_batch, is_batch};
 use super::dir_view::DirView;
+use super::look::Look;
 use super::recovered::FoundSegment;
-use super::snapshots::position_of;
+use super::stored_indexes::position_of;
 use crate::disk::ReadFile;
 use crate::error::StorageError;
 use crate::file_names::FileKind;

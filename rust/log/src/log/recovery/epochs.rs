@@ -22,9 +22,9 @@ use std::path::Path;
 
 use pykafka_record::LeaderEpoch;
 
-use super::Look;
+use super::look::Look;
 use super::recovered::FoundSegment;
-use super::snapshots::position_of;
+use super::stored_indexes::position_of;
 use crate::checkpoint;
 use crate::directory_names::parse_partition_dir;
 use crate::epoch_cache::{EpochCache, EpochEntry};

@@ -14,11 +14,11 @@
 
 use std::ops::Range;
 
-use super::belief::indexed_end;
 use super::dir_view::DirView;
+use super::look::Look;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
-use super::{Look, is_valid};
+use super::stored_indexes::indexed_end;
 use crate::error::{Damage, StorageError};
 use crate::file_names::{DELETED_SUFFIX, FileKind, file_name};
 use crate::log::swap::next_offset;
@@ -126,7 +126,7 @@ fn begins_with_batch(
     let file = dir.open(&name)?;
     match BatchScanner::new(&*file, 0, segment.size).next() {
         Ok(Some(batch)) => {
-            is_valid(&batch, plan, offsets.start, offsets.end).map_err(dir.error("read", &name))
+            plan.accepts(&batch, offsets.start, offsets.end).map_err(dir.error("read", &name))
         }
         Ok(None) | Err(ScanError::Bad(_)) => Ok(false),
         Err(ScanError::Io(error)) => Err(dir.error("read", &name)(error)),

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Look;
 use super::dir_view::DirView;
+use super::look::Look;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
 use crate::checkpoint::{self, PartitionIdentity};
@@ -199,11 +199,5 @@ impl Look<'_> {
             self.warn(name, warning);
         }
         Ok(lost)
-    }
-
-    /// Adds a warning about a file for the log output.
-    pub(super) fn warn(&mut self, name: &str, warning: &str) {
-        let path = self.dir.path(name);
-        self.found.verdict.warnings.push(format!("{}: {warning}", path.display()));
     }
 }

@@ -8,11 +8,11 @@
 
 use pykafka_record::HEADER_SIZE;
 
-use super::Look;
 use super::behind::{is_batch, last_non_zero};
-use super::belief::{has_entries, sealed};
 use super::dir_view::DirView;
+use super::look::Look;
 use super::recovered::FoundSegment;
+use super::stored_indexes::{has_entries, sealed};
 use crate::error::{Damage, StorageError};
 use crate::file_names::FileKind;
 use crate::segment::scan::{HeaderScanner, ScanError, peek_offsets};

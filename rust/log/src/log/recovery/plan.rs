@@ -1,10 +1,12 @@
 //! The facts and settings with which a log's files are compared when it is opened.
 
 use std::collections::BTreeSet;
+use std::io;
 
 use crate::checkpoint::PartitionIdentity;
 use crate::error::Damage;
 use crate::log::{Checkpointed, LogOptions, OnDamage};
+use crate::segment::scan::StoredBatch;
 
 /// 16 MiB in memory, for 2 to 4 GiB of batches.
 const REBUILT_ENTRIES_MAX: usize = 1 << 20;
@@ -120,6 +122,21 @@ impl Plan {
     /// only compaction causes.
     pub(super) fn skips_synced(&self, end: i64, base_offset: i64) -> bool {
         end < self.synced_end && base_offset >= self.synced_end.max(self.cleaner_offset)
+    }
+
+    /// True if `batch` is valid and may follow a log that ends at `log_end_offset`, in a segment
+    /// that ends at or below `end_max`.
+    pub(super) fn accepts(
+        &self,
+        batch: &StoredBatch<'_>,
+        log_end_offset: i64,
+        end_max: i64,
+    ) -> io::Result<bool> {
+        let may_follow = batch.has_valid_offsets()
+            && !self.skips_synced(log_end_offset, batch.first_offset_min(log_end_offset))
+            && batch.base_offset() >= log_end_offset
+            && batch.next_offset() <= end_max;
+        Ok(may_follow && batch.is_crc_valid()?)
     }
 
     /// True if everything below `offset` was deleted according to the checkpoint.

@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::Look;
 use super::dir_view::DirView;
+use super::look::Look;
+use super::stored_indexes::position_of;
 use crate::error::StorageError;
 use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::producer_state::batches::note_batch;
-use crate::segment::index_file::IndexFile;
-use crate::segment::offset_index;
 use crate::segment::scan::{BatchScanner, ScanError};
 
 /// The snapshot from which the producer state was loaded.
@@ -74,21 +73,6 @@ pub(in crate::log) fn replay(
             }
         }
     }
-}
-
-/// The position for `offset` in a stored offset index; 0 without an index.
-pub(super) fn position_of(
-    dir: &DirView<'_>,
-    base_offset: i64,
-    offset: i64,
-) -> Result<u64, StorageError> {
-    let name = file_name(base_offset, FileKind::OffsetIndex);
-    let Some(file) = dir.open_if_there(&name)? else { return Ok(0) };
-    IndexFile::new(file)
-        .and_then(|index| {
-            offset_index::last_position(&index, base_offset, |entry| entry.offset <= offset)
-        })
-        .map_err(dir.error("read", &name))
 }
 
 impl Look<'_> {
