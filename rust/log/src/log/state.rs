@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use pykafka_record::LeaderEpoch;
 
-use super::sync::{RecoveryPoint, Unsynced};
+use super::sync::RecoveryPoint;
 use super::view::segment_of;
 use crate::config::LogConfig;
 use crate::epoch_cache::EpochCache;
 use crate::error::{Damage, StorageError};
 use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::ProducerStateManager;
+use crate::log::sync::unsynced::Unsynced;
 use crate::log::types::Shared;
 use crate::log::verification::Transactions;
 use crate::segment::Segment;

@@ -12,15 +12,15 @@
 //! more appends share a round.
 
 mod recovery_point;
+pub(super) mod rounds;
+pub(super) mod unsynced;
 
-use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use pykafka_forks::{Condvar, Mutex};
-
 pub(crate) use self::recovery_point::RecoveryPoint;
+use self::rounds::RoundsState;
+use self::unsynced::Unsynced;
 use super::Log;
 use super::state::{State, Status};
 use crate::disk::open_files::is_out_of_descriptors;
@@ -28,22 +28,6 @@ use crate::disk::{Disk, OpenMode};
 use crate::error::StorageError;
 use crate::file_names::SYNC_FAILED_FILE;
 use crate::segment::SegmentFiles;
-
-/// The state of a log's sync rounds.
-#[derive(Debug, Default)]
-pub(crate) struct Rounds {
-    state: Mutex<RoundsState>,
-    ended: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct RoundsState {
-    in_flight: bool,
-    /// Number of rounds that started; the first has number 1.
-    begun: u64,
-    /// Number of the newest successful round.
-    done: u64,
-}
 
 /// The right to raise or lower a log's recovery point. Only one exists at a time; dropping it
 /// allows the next one.
@@ -162,39 +146,6 @@ impl Collected {
     }
 }
 
-/// Small files and directories that were changed since the last sync, each once.
-#[derive(Debug, Default)]
-pub(crate) struct Unsynced {
-    files: BTreeSet<PathBuf>,
-    dirs: BTreeSet<PathBuf>,
-}
-
-impl Unsynced {
-    pub(crate) fn add_file(&mut self, path: PathBuf) {
-        self.files.insert(path);
-    }
-
-    pub(crate) fn add_dir(&mut self, path: PathBuf) {
-        self.dirs.insert(path);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.dirs.is_empty()
-    }
-
-    /// Syncs files first, then their directories. Files that were deleted in between are skipped.
-    fn sync(&self, disk: &dyn Disk) -> io::Result<()> {
-        let is_there = |result: io::Result<()>| match result {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            result => result,
-        };
-        for path in &self.files {
-            is_there(disk.open(path, OpenMode::Read).and_then(|file| file.sync_data()))?;
-        }
-        self.dirs.iter().try_for_each(|dir| is_there(disk.sync_dir(dir)))
-    }
-}
-
 impl Log {
     /// Everything below this offset is durable, if the disk honours syncs.
     pub fn recovery_point(&self) -> i64 {
@@ -274,8 +225,7 @@ impl Log {
 impl State {
     /// Adds the collected changes again.
     fn take_back(&mut self, collected: &Collected) {
-        collected.others.files.iter().for_each(|path| self.unsynced.add_file(path.clone()));
-        collected.others.dirs.iter().for_each(|path| self.unsynced.add_dir(path.clone()));
+        self.unsynced.take_back(&collected.others);
         self.unsynced_records += collected.unsynced_records;
         self.unsynced_since_ms = collected.unsynced_since_ms.or(self.unsynced_since_ms);
     }
