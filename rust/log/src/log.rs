@@ -36,6 +36,7 @@ mod truncate;
 mod types;
 pub(crate) mod verification;
 mod view;
+mod writing;
 
 use std::io;
 use std::path::Path;
@@ -61,10 +62,10 @@ use crate::file_names::FileKind;
 use crate::log::producer_state::ProducerEntry;
 use crate::log::sync::rounds::Rounds;
 use crate::segment::Segment;
+use crate::segment::withdrawn::Taken;
 use recovery::dir_view::DirView;
 pub(crate) use recovery::plan::Plan;
 use recovery::recovered::Recovered;
-use snapshot::Taken;
 use state::{State, Status};
 use types::Shared;
 use verification::{FirstBatch, Transactions, VerificationGuard};
@@ -73,7 +74,7 @@ use view::View;
 /// One partition's log; see the module documentation. All methods may be called from any thread.
 pub struct Log {
     shared: Shared,
-    /// Held by a change, also while the disk works; see [`view::Writing`].
+    /// Held by a change, also while the disk works; see [`writing::Writing`].
     state: Mutex<State>,
     /// The copy for readers, never locked while the disk works.
     view: Mutex<View>,

@@ -13,11 +13,13 @@ pub(crate) mod index_entries;
 pub(crate) mod index_file;
 pub(crate) mod index_storage;
 pub(crate) mod indexes;
+pub(crate) mod list;
 pub(crate) mod offset_index;
 pub(crate) mod scan;
 pub(crate) mod shorten;
 pub(crate) mod time_index;
 pub(crate) mod transaction_index;
+pub(crate) mod withdrawn;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,6 +73,12 @@ impl Segment {
             self.modified_ms
         }
     }
+}
+
+/// Index of the segment that holds `offset`, or of the first one.
+pub(crate) fn segment_of(segments: &[Segment], offset: i64) -> Option<usize> {
+    let after = segments.partition_point(|segment| segment.base_offset() <= offset);
+    if segments.is_empty() { None } else { Some(after.saturating_sub(1)) }
 }
 
 /// Names and handles of a segment's files. Handles are opened when needed and dropped by

@@ -6,12 +6,12 @@ use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 
 use super::Log;
-use super::snapshot::{Taken, Withdrawn};
 use super::state::State;
 use crate::error::StorageError;
 use crate::file_names::{FileKind, file_name};
 use crate::log::types::Shared;
 use crate::segment::Segment;
+use crate::segment::withdrawn::{Taken, Withdrawn};
 
 impl Log {
     /// Raises the log start offset to `offset`, but at most to the log end offset, and never lowers

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use pykafka_record::LeaderEpoch;
 
 use super::sync::RecoveryPoint;
-use super::view::segment_of;
 use crate::config::LogConfig;
 use crate::epoch_cache::EpochCache;
 use crate::error::{Damage, StorageError};
@@ -16,9 +15,9 @@ use crate::log::producer_state::ProducerStateManager;
 use crate::log::sync::unsynced::Unsynced;
 use crate::log::types::Shared;
 use crate::log::verification::Transactions;
-use crate::segment::Segment;
 use crate::segment::appender::Appender;
 use crate::segment::indexes::ActiveIndexes;
+use crate::segment::{Segment, segment_of};
 use crate::{checkpoint, disk};
 
 /// The allowed operations of a log.

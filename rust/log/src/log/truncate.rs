@@ -5,21 +5,21 @@ use std::ops::Range;
 
 use pykafka_record::BatchHeader;
 
-use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
 use super::sync::Round;
-use super::view::Writing;
 use super::{AppendInfo, Log, producers};
 use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::log::append::error::AppendError;
 use crate::log::types::Shared;
+use crate::log::writing::Writing;
 use crate::segment::index_storage::store_aborted;
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::shorten::shorten;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
+use crate::segment::withdrawn::{Taken, Withdrawn};
 use crate::segment::{Segment, SegmentFiles};
 
 impl Log {

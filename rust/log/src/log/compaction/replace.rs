@@ -21,10 +21,10 @@ use super::output;
 use crate::error::StorageError;
 use crate::file_names::{FileKind, Place, file_name};
 use crate::log::Log;
-use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
 use crate::log::types::Shared;
-use crate::log::view::Writing;
+use crate::log::writing::Writing;
+use crate::segment::withdrawn::Taken;
 use crate::segment::{Segment, SegmentFiles};
 
 impl Log {

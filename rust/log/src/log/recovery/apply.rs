@@ -10,7 +10,6 @@ use super::recovered::{Changes, Cut, FoundSegment, Recovered};
 use crate::checkpoint;
 use crate::error::StorageError;
 use crate::file_names::{FileKind, SYNC_FAILED_FILE};
-use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
 use crate::log::sync::RecoveryPoint;
 use crate::log::sync::rounds::Rounds;
@@ -21,6 +20,7 @@ use crate::log::view::View;
 use crate::log::{Log, LogOptions, Recovery};
 use crate::segment::index_storage::store_aborted;
 use crate::segment::shorten::shorten;
+use crate::segment::withdrawn::Taken;
 use crate::segment::{Segment, SegmentFiles};
 
 /// Returns the log. Unless it is damaged or read-only, its files match the findings on return.
