@@ -229,8 +229,9 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::disk::MemoryDisk;
+    use crate::log::Log;
     use crate::log::producer_state::AppendOrigin;
-    use crate::log::{Checkpointed, Log, LogOptions, OnDamage};
+    use crate::log::types::{Checkpointed, LogOptions, OnDamage};
 
     #[test]
     fn buffer_returns_with_the_last_of_its_bytes_and_is_reused() {

@@ -31,7 +31,10 @@ use crate::directory::survey::LogSurvey;
 use crate::directory_names::{self, PartitionKey, parse_partition_dir, partition_key};
 use crate::disk::{DirEntry, Disk};
 use crate::error::{Damage, OpenError, StorageError};
-use crate::log::{Dirtiness, Log, LogOptions, OnDamage, Plan, Recovery};
+use crate::log::Log;
+use crate::log::compaction::Dirtiness;
+use crate::log::recovery::plan::Plan;
+use crate::log::types::{LogOptions, OnDamage, Recovery};
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// When the directory is closed, there is one more thread for this many logs.

@@ -36,19 +36,23 @@ pub use disk::{
 pub use epoch_cache::{EpochCache, EpochEntry};
 pub use error::{Damage, OpenError, ReadError, StorageError};
 pub use flusher::Flusher;
+pub use log::Log;
 pub use log::append::error::AppendError;
 pub use log::append::validate::{self, RecordFault, RecordFaultKind, ValidateError, Validated};
+pub use log::compaction::{CompactionOptions, CompactionReport, Dirtiness};
 pub use log::producer_state::snapshot::SnapshotError;
 pub use log::producer_state::{
     AppendOrigin, AppendedMarker, BatchMetadata, BatchSummary, Check, CompletedTxn, ProducerEntry,
     ProducerError, ProducerStateManager,
 };
-pub use log::verification::{FirstBatch, TransactionRule, VerificationGuard};
-pub use log::{
-    AppendInfo, AppendOptions, Checkpointed, CompactionOptions, CompactionReport, Dirtiness,
-    Expired, FetchData, Fetched, FetchedRecords, Log, LogOffsets, LogOptions, LookupError,
-    OnDamage, RecordsSlice, Recovery, SegmentEntries, SliceError, TimestampOffset,
+pub use log::read::lookup::{LookupError, SegmentEntries};
+pub use log::read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
+pub use log::retention::Expired;
+pub use log::types::{
+    AppendInfo, AppendOptions, Checkpointed, FetchData, LogOffsets, LogOptions, OnDamage, Recovery,
+    TimestampOffset,
 };
+pub use log::verification::{FirstBatch, TransactionRule, VerificationGuard};
 pub use segment::appender::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use segment::offset_index::OffsetEntry;
 pub use segment::time_index::TimeEntry;

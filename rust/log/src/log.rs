@@ -23,17 +23,18 @@
 mod active;
 pub(crate) mod append;
 pub(crate) mod compaction;
+mod open;
 pub(crate) mod producer_state;
 mod producers;
-mod read;
-mod recovery;
-mod retention;
+pub(crate) mod read;
+pub(crate) mod recovery;
+pub(crate) mod retention;
 mod snapshot;
 mod state;
 pub(crate) mod swap;
 pub(crate) mod sync;
 mod truncate;
-mod types;
+pub(crate) mod types;
 pub(crate) mod verification;
 mod view;
 mod writing;
@@ -46,30 +47,18 @@ use std::sync::atomic::AtomicU64;
 use pykafka_forks::Mutex;
 use pykafka_record::{LeaderEpoch, ProducerId};
 
-pub use compaction::{CompactionOptions, CompactionReport, Dirtiness};
-pub use read::lookup::{LookupError, SegmentEntries};
-pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
-pub use retention::Expired;
-pub use types::{
-    AppendInfo, AppendOptions, Checkpointed, FetchData, LogOffsets, LogOptions, OnDamage, Recovery,
-    TimestampOffset,
-};
-
+use self::state::{State, Status};
+use self::sync::rounds::Rounds;
+use self::types::{LogOffsets, Shared};
+use self::verification::{FirstBatch, Transactions, VerificationGuard};
+use self::view::View;
 use crate::config::LogConfig;
 use crate::epoch_cache::EpochEntry;
-use crate::error::{Damage, OpenError, StorageError};
+use crate::error::{Damage, StorageError};
 use crate::file_names::FileKind;
 use crate::log::producer_state::ProducerEntry;
-use crate::log::sync::rounds::Rounds;
 use crate::segment::Segment;
 use crate::segment::withdrawn::Taken;
-use recovery::dir_view::DirView;
-pub(crate) use recovery::plan::Plan;
-use recovery::recovered::Recovered;
-use state::{State, Status};
-use types::Shared;
-use verification::{FirstBatch, Transactions, VerificationGuard};
-use view::View;
 
 /// One partition's log; see the module documentation. All methods may be called from any thread.
 pub struct Log {
@@ -90,59 +79,6 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log in a directory. The directory need not exist: the first append creates it.
-    ///
-    /// Without a clean stop, segments that reach beyond the recovery point are checked batch by
-    /// batch and their indexes are rebuilt; a torn tail is cut and reported.
-    /// [`LogOptions::on_damage`] decides about damage.
-    ///
-    /// # Errors
-    /// Files that cannot be read or written, or that belong to another topic id.
-    pub fn open(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
-        let plan = Plan::of(&options);
-        Log::open_by(options, plan)
-    }
-
-    /// Returns the findings of an open. Changes nothing.
-    ///
-    /// # Errors
-    /// Those of [`Log::open`].
-    pub(crate) fn look(options: &LogOptions, plan: Plan) -> Result<Recovered, OpenError> {
-        recovery::look(&DirView::new(&*options.disk, &options.dir), plan)
-    }
-
-    fn open_by(options: LogOptions, plan: Plan) -> Result<(Log, Recovery), OpenError> {
-        let found = Log::look(&options, plan)?;
-        Ok(recovery::apply::apply(found, options)?)
-    }
-
-    /// Checks every batch of a closed log and cuts the log at the first damage, with all records
-    /// after it.
-    ///
-    /// This is what Apache Kafka does when it starts. `dir` must not be open.
-    pub fn repair(options: LogOptions) -> Result<Recovery, OpenError> {
-        let options = LogOptions { on_damage: OnDamage::Cut, ..options };
-        let plan = Plan::of(&options).checking_all();
-        let (log, recovery) = Log::open_by(options, plan)?;
-        log.close()?;
-        Ok(recovery)
-    }
-
-    /// Opens a log again while this process may still have its files mapped, and checks every
-    /// batch. With [`OnDamage::Cut`] it cuts like [`Log::repair`].
-    ///
-    /// # Errors
-    /// Those of [`Log::open`].
-    pub(crate) fn reopen(
-        options: LogOptions,
-        on_damage: OnDamage,
-    ) -> Result<(Log, Recovery), OpenError> {
-        let options = LogOptions { on_damage, ..options };
-        let plan = Plan::of(&options).checking_all();
-        let found = Log::look(&options, plan)?.cut_by_copy().told_by_recovery_point();
-        Ok(recovery::apply::apply(found, options)?)
-    }
-
     /// The partition's directory.
     pub fn dir(&self) -> &Path {
         &self.shared.dir

@@ -8,7 +8,8 @@ use crate::checkpoint::{self, CheckpointError, PartitionOffsets};
 use crate::directory_names::{self, PartitionKey, partition_key};
 use crate::disk::{DirEntry, Disk};
 use crate::error::{OpenError, StorageError};
-use crate::log::{Checkpointed, Log};
+use crate::log::Log;
+use crate::log::types::Checkpointed;
 
 /// Contents of the checkpoint files of a data directory.
 #[derive(Default)]

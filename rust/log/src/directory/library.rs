@@ -24,7 +24,8 @@ use crate::directory_names::partition_key;
 use crate::disk::{DirEntry, Disk, MemoryDisk, RealDisk};
 use crate::error::{OpenError, StorageError};
 use crate::flusher::Flusher;
-use crate::log::{Checkpointed, Log, LogOptions, OnDamage, Recovery};
+use crate::log::Log;
+use crate::log::types::{Checkpointed, LogOptions, OnDamage, Recovery};
 
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
@@ -382,9 +383,9 @@ mod tests {
 
     use super::*;
     use crate::clock::ManualClock;
-    use crate::log::AppendOptions;
     use crate::log::append::error::AppendError;
     use crate::log::producer_state::AppendOrigin;
+    use crate::log::types::AppendOptions;
 
     const LEADER: AppendOptions = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
 

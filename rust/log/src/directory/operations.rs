@@ -22,10 +22,10 @@ use super::{DirectoryState, LogDirectory};
 use crate::checkpoint::{self, PartitionOffsets};
 use crate::directory_names::{PartitionKey, partition_key};
 use crate::error::{OpenError, StorageError};
+use crate::log::Log;
+use crate::log::compaction::{CompactionOptions, CompactionReport, Dirtiness};
 use crate::log::sync::Round;
-use crate::log::{
-    CompactionOptions, CompactionReport, Dirtiness, Log, LogOffsets, OnDamage, Recovery,
-};
+use crate::log::types::{LogOffsets, OnDamage, Recovery};
 
 /// The files that a new log start offset must reach.
 const LOG_STARTS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE];

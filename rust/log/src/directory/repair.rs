@@ -20,7 +20,9 @@ use crate::directory_names::{parse_partition_dir, partition_dir, partition_key};
 use crate::disk::{DirEntry, Disk, RealDisk};
 use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{FileKind, parse_file_name};
-use crate::log::{Checkpointed, Log, LogOptions, OnDamage, Plan};
+use crate::log::Log;
+use crate::log::recovery::plan::Plan;
+use crate::log::types::{Checkpointed, LogOptions, OnDamage};
 
 /// The part of a log that will be removed: everything from a position in one segment on.
 #[derive(Debug, Clone, PartialEq, Eq)]

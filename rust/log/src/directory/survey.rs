@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::config::LogConfig;
 use crate::disk::{DirEntry, Disk, OpenMode};
 use crate::file_names::{FileKind, file_name, is_left_over, parse_file_name};
-use crate::log::Checkpointed;
 use crate::log::compaction::{Dirtiness, first_timestamp};
+use crate::log::types::Checkpointed;
 use crate::segment::time_index::{self, TimeEntry};
 
 /// A closed log after a clean stop: only then do the files end where the log ends.

@@ -352,7 +352,7 @@ mod tests {
     use crate::AppendOrigin;
     use crate::clock::ManualClock;
     use crate::disk::{Disk, FileOp, Hook, HookedDisk, MemoryDisk};
-    use crate::log::{AppendOptions, Checkpointed, LogOptions, OnDamage};
+    use crate::log::types::{AppendOptions, Checkpointed, LogOptions, OnDamage};
 
     /// A disk that reports that no descriptors are left.
     #[derive(Debug, Default)]

@@ -12,17 +12,17 @@ use pykafka_record::{
 };
 
 use self::validate::{Scratch, ValidateError, ValidateRules, Validated};
+use super::Log;
 use super::active::Incoming;
 use super::state::State;
 use super::verification::TransactionRule;
-use super::{AppendInfo, AppendOptions, Log};
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};
 use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::log::append::error::AppendError;
 use crate::log::producer_state::batches::coordinator_epoch;
 use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check, ProducerError};
-use crate::log::types::Shared;
+use crate::log::types::{AppendInfo, AppendOptions, Shared};
 use crate::segment::appender::Appender;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;

@@ -1,8 +1,8 @@
 //! Reads whole batches from a snapshot of the segments, without a lock.
 
 mod check;
-pub(super) mod lookup;
-pub(super) mod slice;
+pub(crate) mod lookup;
+pub(crate) mod slice;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE};
 
+use super::Log;
 use super::snapshot::Snapshot;
-use super::{FetchData, Log};
 use crate::error::{ReadError, StorageError};
 use crate::file_names::FileKind;
+use crate::log::types::FetchData;
 use crate::segment::SegmentFiles;
 use crate::segment::scan::peek_offsets;
 

@@ -7,11 +7,11 @@ use pykafka_record::BatchHeader;
 
 use super::state::{State, Status};
 use super::sync::Round;
-use super::{AppendInfo, Log, producers};
+use super::{Log, producers};
 use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::log::append::error::AppendError;
-use crate::log::types::Shared;
+use crate::log::types::{AppendInfo, Shared};
 use crate::log::writing::Writing;
 use crate::segment::index_storage::store_aborted;
 use crate::segment::indexes::{ActiveIndexes, Indexes};

@@ -2,12 +2,12 @@
 
 use pykafka_record::{BatchMut, batches};
 
+use crate::log::Log;
 use crate::log::append::error::AppendError;
 use crate::log::append::validate::ValidateError;
 use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
 use crate::log::state::State;
-use crate::log::types::Shared;
-use crate::log::{AppendInfo, AppendOptions, Log};
+use crate::log::types::{AppendInfo, AppendOptions, Shared};
 
 impl Log {
     /// Appends every batch in `bytes` in order at the log end, whatever offsets they had.

@@ -19,9 +19,10 @@ use thiserror::Error;
 use crate::disk::DiskFile;
 use crate::error::{ReadError, StorageError};
 use crate::file_names::FileKind;
+use crate::log::Log;
 use crate::log::read::{Place, Request};
 use crate::log::snapshot::Snapshot;
-use crate::log::{FetchData, Log};
+use crate::log::types::FetchData;
 use crate::segment::SegmentFiles;
 use crate::segment::scan::{Header, HeaderScanner, ScanError};
 use crate::segment::transaction_index::AbortedTxn;
@@ -35,7 +36,7 @@ const SLICE_BYTES_MIN: u64 = 256 << 10;
 pub struct Fetched {
     /// Whole batches.
     pub records: FetchedRecords,
-    /// Where to continue; see [`crate::log::FetchData::next_offset`].
+    /// Where to continue; see [`FetchData::next_offset`].
     pub next_offset: i64,
 }
 

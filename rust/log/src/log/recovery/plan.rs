@@ -5,7 +5,7 @@ use std::io;
 
 use crate::checkpoint::PartitionIdentity;
 use crate::error::Damage;
-use crate::log::{Checkpointed, LogOptions, OnDamage};
+use crate::log::types::{Checkpointed, LogOptions, OnDamage};
 use crate::segment::scan::StoredBatch;
 
 /// 16 MiB in memory, for 2 to 4 GiB of batches.

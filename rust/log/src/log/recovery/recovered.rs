@@ -6,9 +6,9 @@ use super::plan::Plan;
 use crate::epoch_cache::EpochCache;
 use crate::error::Damage;
 use crate::file_names::{FileKind, file_name};
-use crate::log::Recovery;
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::swap::Leftovers;
+use crate::log::types::Recovery;
 use crate::segment::Rebuilt;
 use crate::segment::time_index::TimeEntry;
 

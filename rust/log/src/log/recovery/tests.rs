@@ -12,10 +12,12 @@ use crate::clock::ManualClock;
 use crate::config::LogConfig;
 use crate::disk::{Disk, MemoryDisk, OpenMode};
 use crate::error::OpenError;
+use crate::log::Log;
 use crate::log::producer_state::{AppendOrigin, ProducerEntry};
 use crate::log::recovery::apply::apply;
+use crate::log::recovery::plan::Plan;
 use crate::log::recovery::recovered::{FoundSegment, Recovered};
-use crate::log::{AppendOptions, Checkpointed, Log, LogOptions, OnDamage, Plan, Recovery};
+use crate::log::types::{AppendOptions, Checkpointed, LogOptions, OnDamage, Recovery};
 
 #[path = "../../../../fuzz/random.rs"]
 mod random;
