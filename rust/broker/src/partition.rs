@@ -22,7 +22,7 @@
 //! The first call that needs the log opens it. An idle partition is only this struct and an entry
 //! of the image.
 
-mod append;
+pub(crate) mod append;
 #[cfg(test)]
 mod blocked_tests;
 pub(crate) mod compaction;
@@ -36,15 +36,15 @@ pub(crate) mod large;
 mod large_tests;
 mod leaving;
 mod log_starts;
-mod lookup;
+pub(crate) mod lookup;
 pub(crate) mod maintenance;
 mod open;
 pub(crate) mod opening;
 pub(crate) mod partition_table;
 pub(crate) mod purgatory;
-mod read;
+pub(crate) mod read;
 mod refused;
-mod replicate;
+pub(crate) mod replicate;
 pub mod replication;
 pub(crate) mod storage;
 mod sync;
@@ -68,12 +68,6 @@ use pykafka_record::LeaderEpoch;
 use tokio::sync::Notify;
 
 use self::large::LargeRooms;
-pub use append::{Append, AppendOutcome, AppendRefusal};
-pub(crate) use large::LargeRoom;
-pub use lookup::{LookUp, OffsetAnswer, OffsetQuery};
-pub use read::{Isolation, Read, ReadRequest};
-pub use replicate::Replica;
-
 use self::leaving::{Departure, Leaving};
 use self::log_starts::LogStarts;
 use self::refused::Refused;
@@ -82,7 +76,7 @@ use self::threads::lane::Lane;
 use self::threads::may_wait::MayWait;
 use self::threads::pace::Pace;
 use self::threads::pool::Pool;
-use self::turn::{Guarded, Turn};
+use self::turn::Guarded;
 use self::waiters::Waiters;
 use self::work::WorkQueue;
 use crate::kafka_error::KafkaError;
@@ -307,28 +301,6 @@ impl Partition {
     /// The log if it is open; does not open it.
     pub fn opened_log(&self) -> Option<Arc<Log>> {
         self.turn().opened()
-    }
-
-    /// Returns a turn and the log if this broker is the leader in `current_leader_epoch` (`None`:
-    /// in any epoch).
-    fn turn_as_leader(
-        &self,
-        current_leader_epoch: Option<LeaderEpoch>,
-    ) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
-        let turn = self.turn();
-        turn.check_leader(current_leader_epoch)?;
-        turn.with_log()
-    }
-
-    /// Like `turn_as_leader`, for a read that a follower may serve too.
-    fn turn_to_read(&self, request: &ReadRequest<'_>) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
-        let turn = self.turn();
-        if request.any_replica {
-            turn.check_replica(request.current_leader_epoch)?;
-        } else {
-            turn.check_leader(request.current_leader_epoch)?;
-        }
-        turn.with_log()
     }
 
     /// Reports truncated and rebuilt data of a recovery: it was not acknowledged, but may have been

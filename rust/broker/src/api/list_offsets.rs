@@ -17,9 +17,10 @@ use crate::api::context::{Context, Outcome};
 use crate::api::replica;
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
-use crate::partition::{
-    Isolation, LargeRoom, LookUp, OffsetAnswer, OffsetQuery, Partition, opening,
-};
+use crate::partition::large::LargeRoom;
+use crate::partition::lookup::{LookUp, OffsetAnswer, OffsetQuery};
+use crate::partition::read::Isolation;
+use crate::partition::{Partition, opening};
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
 

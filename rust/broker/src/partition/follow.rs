@@ -7,12 +7,13 @@ use bytes::BytesMut;
 use pykafka_log::{AppendOrigin, TransactionRule};
 use pykafka_record::LeaderEpoch;
 
+use super::Partition;
 use super::append::{AppendRefusal, Queued};
 use super::turn::Turn;
 use super::waiters::{AckWaiter, Promise};
 use super::work::Writer;
-use super::{Append, Partition};
 use crate::kafka_error::KafkaError;
+use crate::partition::append::Append;
 
 /// Batches of a leader, and the waiter for their durability.
 pub(super) struct Fetched {

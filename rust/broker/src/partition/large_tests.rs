@@ -14,10 +14,11 @@ use pykafka_wire::{ApiKey, list_offsets, produce};
 
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
+use crate::partition::Host;
+use crate::partition::append::{Append, AppendOutcome};
 use crate::partition::large::LargeRoom;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
-use crate::partition::{Append, AppendOutcome, Host};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::{
     Broker, START_MS, TOPIC, batch, batch_with, connection, header, pending, poll, replied,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 use pykafka_record::LeaderEpoch;
 
+use super::turn::Turn;
 use super::work::Writer;
 use super::{Partition, PartitionOffsets, Survey};
 use crate::kafka_error::KafkaError;
@@ -139,6 +140,17 @@ impl Partition {
         // If the first batch was allowed at any size and none was returned, there is none.
         let has_more = data.next_offset < upto && !(at_least_one && data.records.is_empty());
         Ok(Read { records: data.records, aborted, has_more, ..nothing })
+    }
+
+    /// Like `turn_as_leader`, for a read that a follower may serve too.
+    fn turn_to_read(&self, request: &ReadRequest<'_>) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
+        let turn = self.turn();
+        if request.any_replica {
+            turn.check_replica(request.current_leader_epoch)?;
+        } else {
+            turn.check_leader(request.current_leader_epoch)?;
+        }
+        turn.with_log()
     }
 
     /// Reads whole batches for the control plane, up to the log end offset (for a load) or the high

@@ -10,8 +10,9 @@ use super::read::diverging_epoch;
 use super::replication::follower::FollowerFetch;
 use super::replication::{Role, View};
 use super::turn::Turn;
-use super::{Isolation, LogSlot, Partition, ReadRequest};
+use super::{LogSlot, Partition};
 use crate::kafka_error::KafkaError;
+use crate::partition::read::{Isolation, ReadRequest};
 use crate::seam::event::{Event, ReplicaStateKind};
 
 /// A follower that fetches.
@@ -172,8 +173,9 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::partition::read::{Isolation, ReadRequest};
+    use crate::partition::replicate::Replica;
     use crate::partition::threads::may_wait::MayWait;
-    use crate::partition::{Isolation, ReadRequest, Replica};
     use crate::seam::event::Event;
     use crate::testing::{Broker, TOPIC, batch, replicated};
 

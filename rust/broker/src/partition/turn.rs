@@ -75,6 +75,17 @@ impl Partition {
         Turn { inner: self.inner.0.lock(), after }
     }
 
+    /// Returns a turn and the log if this broker is the leader in `current_leader_epoch` (`None`:
+    /// in any epoch).
+    pub(super) fn turn_as_leader(
+        &self,
+        current_leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
+        let turn = self.turn();
+        turn.check_leader(current_leader_epoch)?;
+        turn.with_log()
+    }
+
     /// Checks whether the log still has a batch that cannot be read. Does not need the writer
     /// token: it only reads a segment, and a concurrent read may report a later segment.
     fn check_unreadable(&self) {
@@ -466,7 +477,9 @@ mod tests {
 
     use crate::api::context::Outcome;
     use crate::kafka_error::KafkaError;
-    use crate::partition::{Isolation, LookUp, OffsetQuery, Partition, ReadRequest};
+    use crate::partition::Partition;
+    use crate::partition::lookup::{LookUp, OffsetQuery};
+    use crate::partition::read::{Isolation, ReadRequest};
     use crate::seam::event::faults::LogFault;
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;

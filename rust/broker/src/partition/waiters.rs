@@ -260,7 +260,7 @@ mod tests {
     use pykafka_forks::Mutex;
 
     use super::*;
-    use crate::partition::AppendRefusal;
+    use crate::partition::append::AppendRefusal;
 
     #[derive(Default)]
     struct Told(Mutex<Vec<(usize, Option<KafkaError>)>>);

@@ -7,8 +7,9 @@ use pykafka_record::LeaderEpoch;
 
 use crate::api::context::Context;
 use crate::kafka_error::KafkaError;
+use crate::partition::Partition;
 use crate::partition::purgatory::Parked;
-use crate::partition::{Isolation, Partition, ReadRequest};
+use crate::partition::read::{Isolation, ReadRequest};
 use crate::seam::event::{Event, Token};
 use crate::seam::image::PartitionId;
 
@@ -117,7 +118,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::partition::Replica;
+    use crate::partition::replicate::Replica;
     use crate::seam::image::PartitionEntry;
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, NODE, TOPIC, batch, replicated};

@@ -1,6 +1,6 @@
 //! The limits of a fetch.
 
-use crate::partition::Isolation;
+use crate::partition::read::Isolation;
 
 /// The parameters of a request apart from its partitions.
 #[derive(Debug, Clone, Copy)]

@@ -13,15 +13,15 @@ use pykafka_wire::{Chunks, Records};
 
 use super::limits::Limits;
 use super::target::{Fetched, Found, SessionUse, Target, Targets};
-use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{Context, Outcome};
 use crate::api::fetch_session::{FetchedState, SESSION_NONE, TopicKey};
 use crate::api::leader_hint::{endpoints_of, leader_of};
 use crate::api::quota::Client;
-use crate::api::replication_throttle;
 use crate::api::reply::{Reply, StoredRecords};
+use crate::api::{PARTITIONS_AT_ONCE_MAX, replication_throttle};
 use crate::kafka_error::KafkaError;
-use crate::partition::{Read, Replica};
+use crate::partition::read::Read;
+use crate::partition::replicate::Replica;
 use crate::seam::settings::Side;
 
 /// First version whose responses name the current leader (KIP-951).

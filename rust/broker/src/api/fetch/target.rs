@@ -16,8 +16,10 @@ use crate::api::fetch_session::{
     SharedSession, TopicKey,
 };
 use crate::kafka_error::KafkaError;
+use crate::partition::Partition;
 use crate::partition::purgatory::Parked;
-use crate::partition::{Isolation, Partition, Read, ReadRequest, Replica};
+use crate::partition::read::{Isolation, Read, ReadRequest};
+use crate::partition::replicate::Replica;
 use crate::seam::image::{Image, TopicEntry, TopicId};
 use crate::seam::settings::Side;
 

@@ -10,7 +10,8 @@ use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
 use crate::api::list_offsets::{Search, Searched};
 use crate::kafka_error::KafkaError;
-use crate::partition::{Isolation, LookUp, OffsetQuery};
+use crate::partition::lookup::{LookUp, OffsetQuery};
+use crate::partition::read::Isolation;
 use crate::request::ConnectionInfo;
 use crate::seam::event::Event;
 use crate::seam::image::delta::ImageDelta;

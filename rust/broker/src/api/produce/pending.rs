@@ -10,9 +10,10 @@ use super::acks::Acks;
 use super::respond::Answer;
 use crate::api::context::{Context, Outcome};
 use crate::kafka_error::KafkaError;
+use crate::partition::Partition;
+use crate::partition::append::{Append, AppendOutcome};
 use crate::partition::purgatory::Parked;
 use crate::partition::waiters::AckWaiter;
-use crate::partition::{Append, AppendOutcome, Partition};
 use crate::request::ConnectionInfo;
 
 /// Collects outcomes. Wakes the request when every append is stored by the leader, and at each

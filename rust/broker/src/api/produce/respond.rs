@@ -12,7 +12,8 @@ use super::plan::{TOPIC_ID_VERSION_MIN, TopicReference};
 use crate::api::context::{Context, Outcome};
 use crate::api::leader_hint::endpoints_of;
 use crate::kafka_error::KafkaError;
-use crate::partition::{AppendOutcome, AppendRefusal, Partition};
+use crate::partition::Partition;
+use crate::partition::append::{AppendOutcome, AppendRefusal};
 use crate::seam::image::Image;
 
 /// First version whose responses name the current leader (KIP-951).

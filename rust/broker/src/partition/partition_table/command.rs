@@ -10,11 +10,12 @@ use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, Pro
 
 use super::PartitionTable;
 use crate::kafka_error::KafkaError;
+use crate::partition::append::{Append, AppendOutcome, AppendRefusal};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
-use crate::partition::{Append, AppendOutcome, AppendRefusal, Host, Partition, PartitionOffsets};
+use crate::partition::{Host, Partition, PartitionOffsets};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, RecordsRead, Token};
 use crate::seam::image::{PartitionId, TopicId};

@@ -9,10 +9,11 @@ use pykafka_record::LeaderEpoch;
 use super::PartitionTable;
 use super::command::TokenWaiter;
 use crate::kafka_error::KafkaError;
+use crate::partition::Partition;
+use crate::partition::append::AppendRefusal;
 use crate::partition::follow::Fetched;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::waiters::AckWaiter;
-use crate::partition::{AppendRefusal, Partition};
 use crate::seam::event::Token;
 use crate::seam::image::PartitionId;
 
