@@ -10,14 +10,16 @@
 //! was checked in an epoch is written in it (docs/SEAM.md S3). A batch that decompresses to
 //! megabytes waits in the queue for a permit ([`super::large`]).
 
+pub(crate) mod outcome;
+pub(crate) mod queued;
+
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use pykafka_log::{
-    AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, TransactionRule, Validated,
-};
+use pykafka_log::{AppendError, AppendInfo, AppendOptions, Log, Validated};
 use pykafka_record::{Cancellation, LeaderEpoch};
 
+use self::outcome::{AppendOutcome, AppendRefusal};
+use self::queued::{Append, Queued};
 use super::Partition;
 use super::large::LargeRoom;
 use super::refused::FirstRefused;
@@ -33,29 +35,6 @@ use crate::network::spares::Moment;
 /// thread writes a larger one while this thread receives the next.
 const WRITTEN_AT_ONCE_BYTES_MAX: usize = 96 << 10;
 
-/// A batch to append, and the waiter for its outcome.
-pub struct Append {
-    /// The batch; it is stamped in place with its offsets and leader epoch.
-    pub batch: BytesMut,
-    /// The kind of sender.
-    pub origin: AppendOrigin,
-    /// The connection of the client ([`crate::request::ConnectionInfo::id`]); 0 for other
-    /// senders.
-    pub connection: u64,
-    /// The rule for a transactional batch.
-    pub transaction: TransactionRule,
-    /// True if the append fails with fewer in-sync replicas than `min.insync.replicas`.
-    pub needs_isr: bool,
-    /// The leader epoch to append in; `None` for the current one.
-    pub leader_epoch: Option<LeaderEpoch>,
-    /// The condition for the acknowledgement.
-    pub promise: Promise,
-    /// Notified of the outcome, unless it is known at once.
-    pub waiter: Arc<dyn AckWaiter>,
-    /// Index of this append among those of the waiter; passed back to it.
-    pub slot: usize,
-}
-
 impl Append {
     fn options(&self, leader_epoch: LeaderEpoch, first: Option<FirstRefused>) -> AppendOptions {
         AppendOptions {
@@ -64,64 +43,6 @@ impl Append {
             transaction: self.transaction,
             refused_sequence: first.map(|first| first.base_sequence),
         }
-    }
-}
-
-/// The outcome of an append: acknowledged as promised, or an error, after which the batch may still
-/// be in the log.
-pub type AppendOutcome = Result<AppendInfo, AppendRefusal>;
-
-/// The reason why an append is not acknowledged.
-#[derive(Debug)]
-pub enum AppendRefusal {
-    /// The partition refused it.
-    Partition(KafkaError),
-    /// The log refused the batch.
-    Log(AppendError),
-}
-
-impl From<KafkaError> for AppendRefusal {
-    fn from(error: KafkaError) -> Self {
-        AppendRefusal::Partition(error)
-    }
-}
-
-/// A queued append; validated already if that was fast.
-pub(super) struct Queued {
-    append: Append,
-    validated: Option<Validated>,
-    is_quick: bool,
-    /// True if it decompresses to more than may be decompressed concurrently with others.
-    is_large: bool,
-    /// Time when it was queued, or when its write started.
-    pub(super) since_ns: u64,
-}
-
-impl Queued {
-    /// An append of a follower: the leader has validated it.
-    pub(super) fn followed(append: Append) -> Queued {
-        Queued { append, validated: None, is_quick: true, is_large: false, since_ns: 0 }
-    }
-
-    pub(super) fn append(&self) -> &Append {
-        &self.append
-    }
-
-    pub(super) fn into_append(self) -> Append {
-        self.append
-    }
-
-    /// True if only the disk can make it slow.
-    pub(super) fn is_quick(&self) -> bool {
-        self.is_quick
-    }
-
-    pub(super) fn is_large(&self) -> bool {
-        self.is_large
-    }
-
-    pub(super) fn is_of(&self, waiter: &Arc<dyn AckWaiter>) -> bool {
-        Arc::ptr_eq(&self.append.waiter, waiter)
     }
 }
 

@@ -8,12 +8,12 @@ use pykafka_log::{AppendOrigin, TransactionRule};
 use pykafka_record::LeaderEpoch;
 
 use super::Partition;
-use super::append::{AppendRefusal, Queued};
 use super::turn::Turn;
 use super::waiters::{AckWaiter, Promise};
 use super::work::Writer;
 use crate::kafka_error::KafkaError;
-use crate::partition::append::Append;
+use crate::partition::append::outcome::AppendRefusal;
+use crate::partition::append::queued::{Append, Queued};
 
 /// Batches of a leader, and the waiter for their durability.
 pub(super) struct Fetched {

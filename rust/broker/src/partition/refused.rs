@@ -23,8 +23,9 @@ use pykafka_forks::Mutex;
 use pykafka_log::{AppendError, AppendInfo, AppendOrigin, Clock};
 use pykafka_record::{Batch, ProducerEpoch, ProducerId};
 
-use super::append::{Append, AppendRefusal};
 use crate::kafka_error::KafkaError;
+use crate::partition::append::outcome::AppendRefusal;
+use crate::partition::append::queued::Append;
 
 /// A client resends the batch within this time: Kafka's default of `request.timeout.ms`, twice to
 /// allow for a pause.

@@ -16,7 +16,6 @@ use pykafka_log::{Log, StorageError};
 use pykafka_record::{Cancellation, LeaderEpoch};
 use tokio::sync::oneshot;
 
-use super::append::{Append, AppendOutcome};
 use super::replication::Replication;
 use super::replication::follower::Follower;
 use super::replication::{LogEnds, Role, View};
@@ -27,6 +26,8 @@ use super::waiters::{Ack, Promise, TellLow, Wakeups};
 use super::work::Command;
 use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
+use crate::partition::append::outcome::AppendOutcome;
+use crate::partition::append::queued::Append;
 use crate::seam::event::faults::{Faults, LogFault};
 use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::log_ring::Level;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use pykafka_log::AppendInfo;
 
-use super::append::AppendOutcome;
 use super::threads::contained::contained;
 use crate::kafka_error::KafkaError;
+use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::purgatory::Parked;
 
 /// The condition for an acknowledgement.
@@ -260,7 +260,7 @@ mod tests {
     use pykafka_forks::Mutex;
 
     use super::*;
-    use crate::partition::append::AppendRefusal;
+    use crate::partition::append::outcome::AppendRefusal;
 
     #[derive(Default)]
     struct Told(Mutex<Vec<(usize, Option<KafkaError>)>>);

@@ -18,7 +18,6 @@ use std::sync::{Arc, mpsc};
 use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
 
-use super::append::{Append, Queued};
 use super::large::LargeRoom;
 use super::leaving::Left;
 use super::sync::Begun;
@@ -29,6 +28,7 @@ use super::turn::Turn;
 use super::waiters::AckWaiter;
 use super::{LogSlot, Partition};
 use crate::kafka_error::KafkaError;
+use crate::partition::append::queued::{Append, Queued};
 
 /// Maximum bytes that are appended between two turns.
 const ROUND_BYTES_MAX: usize = 4 << 20;

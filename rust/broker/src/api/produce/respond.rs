@@ -13,7 +13,7 @@ use crate::api::context::{Context, Outcome};
 use crate::api::leader_hint::endpoints_of;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
-use crate::partition::append::{AppendOutcome, AppendRefusal};
+use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
 use crate::seam::image::Image;
 
 /// First version whose responses name the current leader (KIP-951).

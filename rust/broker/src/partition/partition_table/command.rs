@@ -10,7 +10,8 @@ use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, Pro
 
 use super::PartitionTable;
 use crate::kafka_error::KafkaError;
-use crate::partition::append::{Append, AppendOutcome, AppendRefusal};
+use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
+use crate::partition::append::queued::Append;
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::may_wait::MayWait;

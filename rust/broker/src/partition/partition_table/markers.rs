@@ -9,7 +9,8 @@ use pykafka_record::{BatchBuilder, BatchOptions, EndTransactionMarker, ProducerE
 
 use super::PartitionTable;
 use super::command::{BatchKind, code_of};
-use crate::partition::append::{Append, AppendOutcome, AppendRefusal};
+use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
+use crate::partition::append::queued::Append;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, Token};

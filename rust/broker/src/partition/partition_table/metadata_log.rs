@@ -10,7 +10,7 @@ use super::PartitionTable;
 use super::command::TokenWaiter;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
-use crate::partition::append::AppendRefusal;
+use crate::partition::append::outcome::AppendRefusal;
 use crate::partition::follow::Fetched;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::waiters::AckWaiter;
