@@ -13,8 +13,6 @@ use std::sync::{Arc, Weak};
 use pykafka_forks::Mutex;
 use tokio::sync::oneshot;
 
-use super::Partition;
-
 /// The state of the permit, and its queues.
 #[derive(Default)]
 pub(crate) struct LargeRooms(Mutex<State>);
@@ -28,8 +26,15 @@ struct State {
     append_was_last: bool,
 }
 
+/// A partition, as the queue of the permit uses it.
+pub(super) trait LargeAppends: Send + Sync {
+    /// Passes the permit to the first append, if it is large; returns false if it is not needed any
+    /// more.
+    fn give_room(&self, room: &dyn Fn() -> LargeRoom) -> bool;
+}
+
 enum Waiting {
-    Append(Weak<Partition>),
+    Append(Weak<dyn LargeAppends>),
     LookUp(oneshot::Sender<LargeRoom>),
 }
 
@@ -39,10 +44,13 @@ pub struct LargeRoom(Arc<LargeRooms>);
 
 impl LargeRooms {
     /// Takes the permit if it is free; otherwise queues `partition` for it.
-    pub(super) fn take_or_wait(self: &Arc<Self>, partition: &Partition) -> Option<LargeRoom> {
+    pub(super) fn take_or_wait(
+        self: &Arc<Self>,
+        partition: Weak<dyn LargeAppends>,
+    ) -> Option<LargeRoom> {
         let mut state = self.0.lock();
         if state.is_taken {
-            state.appends.push_back(Waiting::Append(partition.me.clone()));
+            state.appends.push_back(Waiting::Append(partition));
             return None;
         }
         state.is_taken = true;
@@ -82,7 +90,7 @@ impl LargeRooms {
         match waiting {
             Waiting::Append(partition) => partition
                 .upgrade()
-                .is_some_and(|partition| partition.turn().give_room(|| LargeRoom(self.clone()))),
+                .is_some_and(|partition| partition.give_room(&|| LargeRoom(self.clone()))),
             // A look-up that ends now passes the permit on itself.
             Waiting::LookUp(sender) => {
                 let is_needed = !sender.is_closed();

@@ -18,7 +18,7 @@ use std::sync::{Arc, mpsc};
 use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
 
-use super::large::LargeRoom;
+use super::large::{LargeAppends, LargeRoom};
 use super::leaving::Left;
 use super::sync::Begun;
 use super::threads::contained::contained;
@@ -353,6 +353,12 @@ impl Partition {
     }
 }
 
+impl LargeAppends for Partition {
+    fn give_room(&self, room: &dyn Fn() -> LargeRoom) -> bool {
+        self.turn().give_room(room)
+    }
+}
+
 impl Partition {
     /// Applies a high watermark that moved during maintenance of the log.
     fn note_stable_records(&self) {
@@ -388,12 +394,12 @@ impl Turn<'_> {
             return;
         }
         let partition = self.partition();
-        self.queue.room = partition.host.large.take_or_wait(partition);
+        self.queue.room = partition.host.large.take_or_wait(partition.me.clone());
         self.queue.is_listed = self.queue.room.is_none();
     }
 
     /// Accepts the permit for a large append, if there still is one.
-    pub(super) fn give_room(&mut self, room: impl FnOnce() -> LargeRoom) -> bool {
+    fn give_room(&mut self, room: &dyn Fn() -> LargeRoom) -> bool {
         self.queue.is_listed = false;
         let is_needed = self.queue.is_large();
         if is_needed {
