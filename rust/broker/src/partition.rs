@@ -68,10 +68,12 @@ use pykafka_record::LeaderEpoch;
 use tokio::sync::Notify;
 
 use self::large::LargeRooms;
-use self::leaving::{Departure, Leaving};
+use self::leaving::Leaving;
 use self::log_starts::LogStarts;
+use self::open::log_slot::LogSlot;
 use self::refused::Refused;
 use self::replication::{CommitRule, EligibleBrokers, Replication};
+use self::sync::round::SyncRound;
 use self::threads::lane::Lane;
 use self::threads::may_wait::MayWait;
 use self::threads::pace::Pace;
@@ -184,14 +186,21 @@ struct Inner {
     waiters: Waiters,
     /// True if the partition is listed for the periodic scan of followers.
     is_scanned: bool,
-    sync: sync::SyncRound,
-    idleness: idle::Idleness,
+    sync: SyncRound,
+    idleness: Idleness,
     /// Appended bytes that are not yet credited to waiting fetches.
     uncredited_bytes: i64,
     /// The last stable offset at the last check, if a transaction held it back.
     unstable_from: Option<i64>,
     /// Increased with every change that a fetch might wait for, so that a watch misses no change.
     version: u64,
+}
+
+/// The idle time of a partition.
+#[derive(Debug, Default)]
+struct Idleness {
+    is_listed: bool,
+    ticks: u8,
 }
 
 /// Facts about a log before it is opened.
@@ -203,15 +212,6 @@ enum Survey {
     Done(LogSurvey, i64),
     /// Only recovery can determine them.
     Unknown,
-}
-
-enum LogSlot {
-    Unopened,
-    Open(Arc<Log>),
-    /// Failed by an I/O error, which is final until restart (contract/replication.md#D2).
-    Failed,
-    /// Its directory is being removed.
-    Left(Departure),
 }
 
 /// A consistent snapshot of the offsets. All except the log start offset are exclusive.
@@ -259,8 +259,8 @@ impl Partition {
             queue: WorkQueue::default(),
             waiters: Waiters::default(),
             is_scanned: false,
-            sync: sync::SyncRound::default(),
-            idleness: idle::Idleness::default(),
+            sync: SyncRound::default(),
+            idleness: Idleness::default(),
             uncredited_bytes: 0,
             unstable_from: None,
             version: 0,

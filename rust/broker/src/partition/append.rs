@@ -23,13 +23,13 @@ use self::queued::{Append, Queued};
 use super::Partition;
 use super::large::LargeRoom;
 use super::refused::FirstRefused;
-use super::sync::Begun;
 use super::threads::may_wait::MayWait;
 use super::turn::Turn;
 use super::waiters::{Ack, AckWaiter, Promise};
 use super::work::Writer;
 use crate::kafka_error::KafkaError;
 use crate::network::spares::Moment;
+use crate::partition::sync::round::Begun;
 
 /// The connection's thread writes a batch up to this size itself, if the disk is fast. Another
 /// thread writes a larger one while this thread receives the next.

@@ -30,8 +30,9 @@ use super::replication::Role;
 use super::threads::lane::Urgency;
 use super::turn::Turn;
 use super::work::Writer;
-use super::{LogSlot, Partition, Survey, TARGET};
+use super::{Partition, Survey, TARGET};
 use crate::kafka_error::KafkaError;
+use crate::partition::open::log_slot::LogSlot;
 use crate::seam::event::faults::Faults;
 use crate::seam::log_ring::Level;
 

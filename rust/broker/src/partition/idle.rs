@@ -15,13 +15,6 @@ use super::work::Writer;
 /// One minute of upkeep.
 const IDLE_TICKS_MAX: u8 = 12;
 
-/// The idle time of a partition.
-#[derive(Debug, Default)]
-pub(super) struct Idleness {
-    is_listed: bool,
-    ticks: u8,
-}
-
 impl Turn<'_> {
     /// Records a use of the log.
     pub(super) fn touch(&mut self) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use pykafka_forks::Mutex;
 
 use super::threads::lane::Urgency;
-use super::{Host, LogSlot, Partition};
-use crate::kafka_error::KafkaError;
+use super::{Host, Partition};
+use crate::partition::open::log_slot::LogSlot;
 use crate::seam::image::TopicId;
 use crate::seam::shared::Pages;
 
@@ -19,25 +19,6 @@ pub(crate) struct Leaving(Mutex<HashMap<Arc<str>, Successors>>);
 
 /// Partitions of a topic that are being removed; at least one of them is not removed yet.
 pub(super) type Gone = (TopicId, Pages<Arc<Partition>>);
-
-/// The reason why this broker does not have a partition any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Departure {
-    /// The topic is deleted.
-    Deleted,
-    /// Its replicas are only on other brokers now.
-    Moved,
-}
-
-impl Departure {
-    /// The error of requests to the partition, as in Kafka's `ReplicaManager.getPartitionOrError`.
-    pub(super) fn error(self) -> KafkaError {
-        match self {
-            Departure::Deleted => KafkaError::UnknownTopicId,
-            Departure::Moved => KafkaError::NotLeaderOrFollower,
-        }
-    }
-}
 
 /// Topics with the same name.
 #[derive(Default)]

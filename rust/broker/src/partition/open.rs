@@ -1,5 +1,7 @@
 //! Opens the log when it is first needed, and processes the result of recovery.
 
+pub(super) mod log_slot;
+
 use std::sync::Arc;
 
 use pykafka_log::{Dirtiness, Log, LogConfig, OpenError, Recovery};
@@ -7,8 +9,9 @@ use pykafka_log::{Dirtiness, Log, LogConfig, OpenError, Recovery};
 use super::replication::Role;
 use super::threads::may_wait::MayWait;
 use super::work::Writer;
-use super::{LogSlot, Partition, Survey};
+use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
+use crate::partition::open::log_slot::LogSlot;
 use crate::seam::event::faults::LogFault;
 
 impl Partition {

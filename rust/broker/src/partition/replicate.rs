@@ -6,12 +6,13 @@
 
 use std::sync::atomic::Ordering;
 
+use super::Partition;
 use super::read::diverging_epoch;
 use super::replication::follower::FollowerFetch;
 use super::replication::{Role, View};
 use super::turn::Turn;
-use super::{LogSlot, Partition};
 use crate::kafka_error::KafkaError;
+use crate::partition::open::log_slot::LogSlot;
 use crate::partition::read::{Isolation, ReadRequest};
 use crate::seam::event::{Event, ReplicaStateKind};
 

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use pykafka_log::{Expired, Log, LogConfig, StorageError};
 use pykafka_record::LeaderEpoch;
 
-use super::leaving::{Deletions, Departure, Left};
+use super::leaving::{Deletions, Left};
 use super::replication::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
 use super::threads::lane::Urgency;
 use super::turn::Turn;
 use super::work::Writer;
-use super::{LogSlot, Partition, Survey};
+use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
+use crate::partition::open::log_slot::{Departure, LogSlot};
 use crate::seam::event::faults::{Faults, LogFault};
 
 impl Partition {

@@ -18,17 +18,18 @@ use std::sync::{Arc, mpsc};
 use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
 
+use super::Partition;
 use super::large::{LargeAppends, LargeRoom};
 use super::leaving::Left;
-use super::sync::Begun;
 use super::threads::contained::contained;
 use super::threads::lane::Urgency;
 use super::threads::may_wait::MayWait;
 use super::turn::Turn;
 use super::waiters::AckWaiter;
-use super::{LogSlot, Partition};
 use crate::kafka_error::KafkaError;
 use crate::partition::append::queued::{Append, Queued};
+use crate::partition::open::log_slot::LogSlot;
+use crate::partition::sync::round::Begun;
 
 /// Maximum bytes that are appended between two turns.
 const ROUND_BYTES_MAX: usize = 4 << 20;
@@ -215,7 +216,7 @@ impl Partition {
     /// # Errors
     /// The error of a [`Departure`]; `KAFKA_STORAGE_ERROR` if the command panicked.
     ///
-    /// [`Departure`]: super::leaving::Departure
+    /// [`Departure`]: super::open::log_slot::Departure
     pub(super) fn with_writer<T: Send + 'static>(
         &self,
         may_wait: &MayWait,

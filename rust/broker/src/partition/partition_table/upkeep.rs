@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use pykafka_log::{LogDirectory, StorageError};
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
-use crate::partition::leaving::{Deletions, Departure, Gone};
+use crate::partition::leaving::{Deletions, Gone};
+use crate::partition::open::log_slot::Departure;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{Host, Partition};
@@ -222,10 +223,11 @@ mod tests {
     use pykafka_forks::Mutex;
     use pykafka_log::Durability;
 
+    use crate::partition::open::log_slot::LogSlot;
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
     use crate::partition::threads::lane::Urgency;
     use crate::partition::threads::may_wait::MayWait;
-    use crate::partition::{Host, LogSlot, Partition, maintenance};
+    use crate::partition::{Host, Partition, maintenance};
     use crate::seam::event::DiskStateKind;
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
