@@ -68,8 +68,8 @@ use pykafka_record::LeaderEpoch;
 use tokio::sync::Notify;
 
 use self::large::LargeRooms;
-use self::leaving::Leaving;
-use self::log_starts::LogStarts;
+use self::leaving::names::Leaving;
+use self::log_starts::moved::LogStarts;
 use self::open::log_slot::LogSlot;
 use self::refused::Refused;
 use self::replication::{CommitRule, EligibleBrokers, Replication};
@@ -78,10 +78,10 @@ use self::threads::lane::Lane;
 use self::threads::may_wait::MayWait;
 use self::threads::pace::Pace;
 use self::threads::pool::Pool;
-use self::turn::Guarded;
+use self::turn::guarded::Guarded;
 use self::waiters::Waiters;
-use self::work::WorkQueue;
 use crate::kafka_error::KafkaError;
+use crate::partition::work::queue::WorkQueue;
 use crate::seam::event::faults::Faults;
 use crate::seam::event::queue::EventQueue;
 use crate::seam::image::TopicId;
@@ -134,7 +134,7 @@ pub struct Host {
     /// Threads for deletions, retention and other upkeep.
     pub(crate) lane: Lane,
     /// Deleted partitions whose directories still exist.
-    pub(crate) leaving: Leaving,
+    pub(crate) leaving: Leaving<Partition>,
     /// Log start offsets that are not durable yet.
     pub(crate) log_starts: LogStarts,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
@@ -161,7 +161,7 @@ pub struct Partition {
     /// (contract/replication.md#D1), and the metadata quorum determines the high watermark.
     hidden: bool,
     refused: Refused,
-    inner: Guarded,
+    inner: Guarded<Inner>,
 }
 
 struct Inner {
@@ -182,7 +182,7 @@ struct Inner {
     /// later offsets may still reach the leader.
     damaged_in: Option<LeaderEpoch>,
     config: Arc<LogConfig>,
-    queue: WorkQueue,
+    queue: WorkQueue<Partition>,
     waiters: Waiters,
     /// True if the partition is listed for the periodic scan of followers.
     is_scanned: bool,

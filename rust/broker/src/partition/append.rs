@@ -26,10 +26,10 @@ use super::refused::FirstRefused;
 use super::threads::may_wait::MayWait;
 use super::turn::Turn;
 use super::waiters::{Ack, AckWaiter, Promise};
-use super::work::Writer;
 use crate::kafka_error::KafkaError;
 use crate::network::spares::Moment;
 use crate::partition::sync::round::Begun;
+use crate::partition::work::queue::Writer;
 
 /// The connection's thread writes a batch up to this size itself, if the disk is fast. Another
 /// thread writes a larger one while this thread receives the next.

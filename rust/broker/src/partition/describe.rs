@@ -6,9 +6,9 @@ use pykafka_log::ProducerEntry;
 
 use super::partition_table::command::LogSizes;
 use super::threads::lane::Urgency;
-use super::work::Writer;
 use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
+use crate::partition::work::queue::Writer;
 
 impl Partition {
     /// Adds the size of the log to `sizes`, if it exists. A closed log stays closed, unless it

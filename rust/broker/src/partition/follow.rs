@@ -10,10 +10,10 @@ use pykafka_record::LeaderEpoch;
 use super::Partition;
 use super::turn::Turn;
 use super::waiters::{AckWaiter, Promise};
-use super::work::Writer;
 use crate::kafka_error::KafkaError;
 use crate::partition::append::outcome::AppendRefusal;
 use crate::partition::append::queued::{Append, Queued};
+use crate::partition::work::queue::Writer;
 
 /// Batches of a leader, and the waiter for their durability.
 pub(super) struct Fetched {

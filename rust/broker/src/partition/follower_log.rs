@@ -29,10 +29,10 @@ use pykafka_record::{Batch, LeaderEpoch};
 use super::replication::Role;
 use super::threads::lane::Urgency;
 use super::turn::Turn;
-use super::work::Writer;
 use super::{Partition, Survey, TARGET};
 use crate::kafka_error::KafkaError;
 use crate::partition::open::log_slot::LogSlot;
+use crate::partition::work::queue::Writer;
 use crate::seam::event::faults::Faults;
 use crate::seam::log_ring::Level;
 

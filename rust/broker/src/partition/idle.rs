@@ -10,7 +10,7 @@ use pykafka_log::{Log, StorageError};
 use super::Partition;
 use super::threads::lane::Urgency;
 use super::turn::Turn;
-use super::work::Writer;
+use crate::partition::work::queue::Writer;
 
 /// One minute of upkeep.
 const IDLE_TICKS_MAX: u8 = 12;

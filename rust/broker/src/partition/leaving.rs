@@ -1,40 +1,17 @@
 //! Partitions that are being removed, by name: a new partition of the same name accesses no file
 //! before the directory of its predecessors is gone.
 
+pub(super) mod names;
+
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use pykafka_forks::Mutex;
-
+use self::names::{Leaving, Successors};
 use super::threads::lane::Urgency;
 use super::{Host, Partition};
-use crate::partition::open::log_slot::LogSlot;
-use crate::seam::image::TopicId;
-use crate::seam::shared::Pages;
-
-/// The partitions that are being removed, and those that wait for their names.
-#[derive(Default)]
-pub(crate) struct Leaving(Mutex<HashMap<Arc<str>, Successors>>);
 
 /// Partitions of a topic that are being removed; at least one of them is not removed yet.
-pub(super) type Gone = (TopicId, Pages<Arc<Partition>>);
-
-/// Topics with the same name.
-#[derive(Default)]
-struct Successors {
-    /// Partitions that are not removed yet, by topic.
-    leaving: Vec<Gone>,
-    /// Partitions that wait for their predecessors, by index.
-    waiting: HashMap<i32, VecDeque<Arc<Partition>>>,
-}
-
-/// The remains of a deleted partition.
-pub(super) struct Left {
-    pub(super) log: LogSlot,
-    /// Dropped once the files are gone.
-    pub(super) _deletions: Arc<Deletions>,
-}
+pub(super) type Gone = names::Gone<Partition>;
 
 /// The deletions of one step. They become durable together, with the checkpoints that omit them,
 /// after the last of them has renamed its directory. Otherwise a topic that is created again could
@@ -52,7 +29,7 @@ impl Drop for Deletions {
     }
 }
 
-impl Leaving {
+impl Leaving<Partition> {
     /// Marks the partitions of these topics as being removed, each until [`Leaving::end`]. The cost
     /// depends on the number of topics, not of partitions.
     pub(super) fn begin(&self, topics: &[Gone]) {
@@ -89,7 +66,7 @@ impl Leaving {
     }
 }
 
-impl Successors {
+impl Successors<Partition> {
     fn end(&mut self, partition: &Partition) -> Option<Arc<Partition>> {
         let index = partition.index;
         let place = self.leaving.iter().position(|(id, partitions)| {

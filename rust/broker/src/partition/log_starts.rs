@@ -5,50 +5,18 @@
 //! moved by then: its size, which grows with the number of partitions of the broker, does not
 //! multiply by the partitions of a request.
 
+pub(super) mod moved;
+
 use std::mem;
 use std::sync::Arc;
 
-use pykafka_forks::Mutex;
 use pykafka_log::{Log, StorageError};
 
+use self::moved::Moved;
 use super::threads::contained::contained;
 use super::threads::lane::Urgency;
 use super::threads::may_wait::MayWait;
 use super::{Host, Partition};
-
-type Then = Box<dyn FnOnce(&Partition, Result<(), StorageError>) + Send>;
-
-/// The log start offsets that wait for the checkpoint.
-#[derive(Default)]
-pub(crate) struct LogStarts(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    moved: Vec<Moved>,
-    /// Urgency of the next checkpoint in the lane, if it is queued.
-    queued: Option<Urgency>,
-    is_written: bool,
-}
-
-/// A log start offset that has moved, and the callback for its durability.
-struct Moved {
-    partition: Arc<Partition>,
-    log: Arc<Log>,
-    urgency: Urgency,
-    then: Then,
-}
-
-impl State {
-    /// Returns the urgency with which the next checkpoint must be queued now, if it must be.
-    fn begin_queueing(&mut self) -> Option<Urgency> {
-        let wanted = self.moved.iter().map(|moved| moved.urgency).max();
-        if self.is_written || wanted <= self.queued {
-            return None;
-        }
-        self.queued = wanted;
-        wanted
-    }
-}
 
 impl Partition {
     /// Calls `then` once the moved start of `log` is durable, or cannot be; at once for logs in
@@ -63,7 +31,8 @@ impl Partition {
             return then(self, Ok(()));
         }
         if let Some(partition) = self.me.upgrade() {
-            let moved = Moved { partition, log: log.clone(), urgency, then: Box::new(then) };
+            let then = Box::new(move |recorded| then(&partition, recorded));
+            let moved = Moved { log: log.clone(), urgency, then };
             self.host.log_starts.0.lock().moved.push(moved);
             self.host.queue_log_starts();
         }
@@ -83,8 +52,8 @@ impl Host {
         let Some((writing, all_moved)) = self.take_log_starts() else { return };
         let recorded = self.directory.record_log_starts(all_moved.iter().map(|moved| &*moved.log));
         drop(writing);
-        for Moved { partition, then, .. } in all_moved {
-            contained(|| then(&partition, recorded.clone()));
+        for Moved { then, .. } in all_moved {
+            contained(|| then(recorded.clone()));
         }
     }
 

@@ -8,10 +8,10 @@ use pykafka_log::{Dirtiness, Log, LogConfig, OpenError, Recovery};
 
 use super::replication::Role;
 use super::threads::may_wait::MayWait;
-use super::work::Writer;
 use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
 use crate::partition::open::log_slot::LogSlot;
+use crate::partition::work::queue::Writer;
 use crate::seam::event::faults::LogFault;
 
 impl Partition {

@@ -21,8 +21,9 @@ use tokio::sync::Notify;
 
 use self::proposals::Proposals;
 use crate::kafka_error::KafkaError;
-use crate::partition::leaving::{Gone, Leaving};
-use crate::partition::log_starts::LogStarts;
+use crate::partition::leaving::Gone;
+use crate::partition::leaving::names::Leaving;
+use crate::partition::log_starts::moved::LogStarts;
 use crate::partition::open::log_slot::Departure;
 use crate::partition::replication::Assignment;
 use crate::partition::threads::lane::{Lane, Urgency};

@@ -8,11 +8,11 @@ use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 use pykafka_record::LeaderEpoch;
 
 use super::turn::Turn;
-use super::work::Writer;
 use super::{Partition, PartitionOffsets, Survey};
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 use crate::partition::threads::may_wait::MayWait;
+use crate::partition::work::queue::Writer;
 use crate::seam::event::RecordsRead;
 
 /// The records that a reader may see.

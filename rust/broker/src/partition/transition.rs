@@ -6,15 +6,15 @@ use std::sync::Arc;
 use pykafka_log::{Expired, Log, LogConfig, StorageError};
 use pykafka_record::LeaderEpoch;
 
-use super::leaving::{Deletions, Left};
+use super::leaving::Deletions;
 use super::replication::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
 use super::threads::lane::Urgency;
 use super::turn::Turn;
-use super::work::Writer;
 use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
 use crate::partition::open::log_slot::{Departure, LogSlot};
+use crate::partition::work::queue::{Left, Writer};
 use crate::seam::event::faults::{Faults, LogFault};
 
 impl Partition {
@@ -76,7 +76,7 @@ impl Partition {
     /// after the last write to it, by a thread that may wait for that, and its files are removed
     /// later. Call [`Leaving::begin`] first.
     ///
-    /// [`Leaving::begin`]: super::leaving::Leaving::begin
+    /// [`Leaving::begin`]: super::leaving::names::Leaving::begin
     pub(super) fn delete(&self, departure: Departure, deletions: &Arc<Deletions>) {
         self.turn().delete(departure, deletions);
         self.send_to_work(Urgency::Asked);

@@ -6,12 +6,14 @@
 //! queue is drained. So no path out of a critical section, such as an early return, can forget a
 //! waiter.
 
+pub(super) mod guarded;
+
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pykafka_forks::{Mutex, MutexGuard};
+use pykafka_forks::MutexGuard;
 use pykafka_log::{Log, StorageError};
 use pykafka_record::{Cancellation, LeaderEpoch};
 use tokio::sync::oneshot;
@@ -22,7 +24,7 @@ use super::replication::{LogEnds, Role, View};
 use super::threads::contained::contained;
 use super::threads::lane::Urgency;
 use super::waiters::{Ack, Promise, TellLow, Wakeups};
-use super::work::Command;
+use super::work::queue::Command;
 use super::{Inner, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
 use crate::partition::append::outcome::AppendOutcome;
@@ -47,19 +49,9 @@ struct After<'a> {
     told: Vec<(Append, AppendOutcome)>,
     begun: Option<Begun>,
     drains: bool,
-    refused: Vec<(Command, KafkaError)>,
+    refused: Vec<(Command<Partition>, KafkaError)>,
     /// Dropping these notifies the requests that wait for the log to open.
     openers: Vec<oneshot::Sender<()>>,
-}
-
-/// The partition's mutex. Only a [`Turn`] locks it, so that each critical section is followed by
-/// its actions.
-pub(super) struct Guarded(Mutex<Inner>);
-
-impl Guarded {
-    pub(super) fn new(inner: Inner) -> Guarded {
-        Guarded(Mutex::new(inner))
-    }
 }
 
 impl Partition {
@@ -74,7 +66,7 @@ impl Partition {
             refused: Vec::new(),
             openers: Vec::new(),
         };
-        Turn { inner: self.inner.0.lock(), after }
+        Turn { inner: self.inner.lock(), after }
     }
 
     /// Returns a turn and the log if this broker is the leader in `current_leader_epoch` (`None`:

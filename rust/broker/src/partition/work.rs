@@ -11,63 +11,28 @@
 //! the log, the start of a leader epoch, appends. A thread continues with the next round unless
 //! other partitions wait for a thread.
 
-use std::collections::VecDeque;
+pub(super) mod queue;
+
 use std::mem;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
 use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
 
+use self::queue::{Left, WorkQueue, Writer};
 use super::Partition;
 use super::large::{LargeAppends, LargeRoom};
-use super::leaving::Left;
 use super::threads::contained::contained;
 use super::threads::lane::Urgency;
 use super::threads::may_wait::MayWait;
 use super::turn::Turn;
-use super::waiters::AckWaiter;
 use crate::kafka_error::KafkaError;
-use crate::partition::append::queued::{Append, Queued};
+use crate::partition::append::queued::Queued;
 use crate::partition::open::log_slot::LogSlot;
 use crate::partition::sync::round::Begun;
 
-/// Maximum bytes that are appended between two turns.
-const ROUND_BYTES_MAX: usize = 4 << 20;
-
-/// The permission to change the log's files: the writer token.
-pub(super) struct Writer(());
-
-/// Work that needs the writer token; it gets an error if it cannot run.
-pub(super) type Command = Box<dyn FnOnce(&Partition, Result<&Writer, KafkaError>) + Send>;
-
-/// The work that waits for the writer token.
-#[derive(Default)]
-pub(super) struct WorkQueue {
-    /// Queued appends. The first large one waits for `room`, and the appends after it wait too
-    /// ([`super::large`]).
-    appends: VecDeque<Queued>,
-    room: Option<LargeRoom>,
-    at_work: Option<AtWork>,
-    /// True if this partition waits for the permit.
-    is_listed: bool,
-    /// Requests that wait for the log to open.
-    openers: Vec<oneshot::Sender<()>>,
-    commands: Vec<Command>,
-    /// The log of a deleted partition, whose files must be removed.
-    leaving: Option<Left>,
-    /// True if retention must be enforced.
-    expires: bool,
-    /// True if a thread has the writer token, or is about to get it.
-    is_taken: bool,
-}
-
-/// The appends that are being written.
-enum AtWork {
-    /// Arrival time of the first of them.
-    Since(u64),
-    /// A large append, which needs CPU time as well.
-    Large,
-}
+/// Work that needs the writer token.
+type Command = queue::Command<Partition>;
 
 /// The work of one round.
 struct Round {
@@ -77,114 +42,6 @@ struct Round {
     needs_log: bool,
     appends: Vec<Queued>,
     room: Option<LargeRoom>,
-}
-
-impl WorkQueue {
-    /// Keeps a new partition from working until [`Partition::begin_drain`] is called for it.
-    pub(super) fn hold_back(&mut self) {
-        self.is_taken = true;
-    }
-
-    /// True if an append does not have to wait for queued work.
-    pub(super) fn is_idle(&self) -> bool {
-        self.appends.is_empty() && !self.is_taken
-    }
-
-    /// True if only the disk can make the queued appends slow.
-    fn is_quick(&self) -> bool {
-        self.appends.iter().all(Queued::is_quick)
-    }
-
-    pub(super) fn push(&mut self, append: Queued) {
-        self.appends.push_back(append);
-    }
-
-    /// Puts appends back, in front of later ones.
-    pub(super) fn put_back(&mut self, appends: Vec<Queued>) {
-        for append in appends.into_iter().rev() {
-            self.appends.push_front(append);
-        }
-    }
-
-    /// True if the first append is a large one.
-    fn is_large(&self) -> bool {
-        self.appends.front().is_some_and(Queued::is_large)
-    }
-
-    /// True if an append can be written now.
-    fn has_appends(&self) -> bool {
-        !self.appends.is_empty() && (self.room.is_some() || !self.is_large())
-    }
-
-    /// Takes the appends of a round; at least one, if any can be written. A large one is taken
-    /// alone, so that those after it can still be removed.
-    fn take_appends(&mut self) -> Vec<Queued> {
-        if self.is_large() {
-            let count = usize::from(self.room.is_some());
-            self.at_work = self.room.is_some().then_some(AtWork::Large);
-            return self.appends.drain(..count).collect();
-        }
-        self.at_work = self.appends.front().map(|first| AtWork::Since(first.since_ns));
-        let mut bytes = 0;
-        let within = self.appends.iter().take_while(|queued| {
-            let is_within = bytes < ROUND_BYTES_MAX && !queued.is_large();
-            bytes += queued.append().batch.len();
-            is_within
-        });
-        let count = within.count();
-        self.appends.drain(..count).collect()
-    }
-
-    /// Records that the connection's thread starts to write an append.
-    pub(super) fn begin_work(&mut self, now_ns: u64) {
-        self.at_work = Some(AtWork::Since(now_ns));
-    }
-
-    /// Records that the appends that were taken are written.
-    pub(super) fn end_work(&mut self) {
-        self.at_work = None;
-    }
-
-    /// Arrival time of the append that has waited longest for the disk alone.
-    pub(super) fn waits_since_ns(&self) -> Option<u64> {
-        match &self.at_work {
-            Some(AtWork::Since(since_ns)) => Some(*since_ns),
-            Some(AtWork::Large) => None,
-            None => {
-                let first = self.appends.front().filter(|first| !first.is_large());
-                first.map(|first| first.since_ns)
-            }
-        }
-    }
-
-    /// Removes all appends; the caller reports that they are refused.
-    pub(super) fn refuse_appends(&mut self) -> impl Iterator<Item = Append> {
-        mem::take(&mut self.appends).into_iter().map(Queued::into_append)
-    }
-
-    pub(super) fn take_openers(&mut self) -> Vec<oneshot::Sender<()>> {
-        mem::take(&mut self.openers)
-    }
-
-    pub(super) fn take_commands(&mut self) -> Vec<Command> {
-        mem::take(&mut self.commands)
-    }
-
-    /// Schedules the removal of a deleted partition's files.
-    pub(super) fn leave(&mut self, left: Left) {
-        self.leaving = Some(left);
-    }
-
-    /// Removes the appends of `waiter` and passes them to `note`.
-    pub(super) fn forget(&mut self, waiter: &Arc<dyn AckWaiter>, note: impl Fn(&Append)) {
-        self.appends.retain(|queued| {
-            let is_forgotten = queued.is_of(waiter);
-            if is_forgotten {
-                note(queued.append());
-            }
-            !is_forgotten
-        });
-    }
 }
 
 impl Partition {

@@ -25,7 +25,7 @@ use crate::api::context::Context;
 use crate::api::replication_throttle::{self, held_back};
 use crate::partition::Partition;
 use crate::partition::follower_log::{FollowError, Position};
-use crate::partition::work::Writer;
+use crate::partition::work::queue::Writer;
 use crate::seam::image::{Image, PartitionId};
 use crate::seam::log_ring::Level;
 use crate::seam::peers::PeerClient;
