@@ -2,13 +2,39 @@
 
 use std::sync::Arc;
 
+use pykafka_forks::Mutex;
 use pykafka_log::ProducerEntry;
 
-use super::partition_table::command::LogSizes;
 use super::threads::lane::Urgency;
 use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
 use crate::partition::work::queue::Writer;
+use crate::seam::event::queue::EventQueue;
+use crate::seam::event::{Event, Token};
+use crate::seam::image::TopicId;
+
+/// Collects sizes, and reports them when the last reference is dropped.
+pub(super) struct LogSizes {
+    pub(super) events: Arc<EventQueue>,
+    pub(super) token: Token,
+    pub(super) space: (i64, i64),
+    pub(super) sizes: Mutex<Vec<(TopicId, i32, u64)>>,
+}
+
+impl LogSizes {
+    fn add(&self, partition: &Partition, size_bytes: u64) {
+        self.sizes.lock().push((partition.topic_id, partition.index, size_bytes));
+    }
+}
+
+impl Drop for LogSizes {
+    fn drop(&mut self) {
+        let (total_bytes, usable_bytes) = self.space;
+        let sizes = std::mem::take(&mut *self.sizes.lock());
+        let token = self.token;
+        self.events.push(Event::LogDirs { token, sizes, total_bytes, usable_bytes });
+    }
+}
 
 impl Partition {
     /// Adds the size of the log to `sizes`, if it exists. A closed log stays closed, unless it

@@ -12,6 +12,7 @@ use super::PartitionTable;
 use crate::kafka_error::KafkaError;
 use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
 use crate::partition::append::queued::Append;
+use crate::partition::describe::LogSizes;
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::may_wait::MayWait;
@@ -19,7 +20,7 @@ use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Host, Partition, PartitionOffsets};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, RecordsRead, Token};
-use crate::seam::image::{PartitionId, TopicId};
+use crate::seam::image::PartitionId;
 use crate::seam::shared::Pages;
 
 /// Key and value, encoded by the control plane.
@@ -80,29 +81,6 @@ struct RetentionRound {
 impl Drop for RetentionRound {
     fn drop(&mut self) {
         self.events.push(Event::Maintained { token: self.token, error_code: 0, offset: -1 });
-    }
-}
-
-/// Collects sizes, and reports them when the last reference is dropped.
-pub(in crate::partition) struct LogSizes {
-    events: Arc<EventQueue>,
-    token: Token,
-    space: (i64, i64),
-    sizes: Mutex<Vec<(TopicId, i32, u64)>>,
-}
-
-impl LogSizes {
-    pub(in crate::partition) fn add(&self, partition: &Partition, size_bytes: u64) {
-        self.sizes.lock().push((partition.topic_id, partition.index, size_bytes));
-    }
-}
-
-impl Drop for LogSizes {
-    fn drop(&mut self) {
-        let (total_bytes, usable_bytes) = self.space;
-        let sizes = std::mem::take(&mut *self.sizes.lock());
-        let token = self.token;
-        self.events.push(Event::LogDirs { token, sizes, total_bytes, usable_bytes });
     }
 }
 
