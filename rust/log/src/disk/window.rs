@@ -54,7 +54,8 @@ impl Reserved {
 }
 
 /// A part of a file that is written by copying into memory. Written bytes are immediately visible
-/// to [`super::ReadFile::read_at`], survive the process, and become durable by [`super::DiskFile::sync_data`].
+/// to [`super::ReadFile::read_at`], survive the process, and become durable by
+/// [`super::DiskFile::sync_data`].
 pub trait Window: Send + Debug {
     /// Copies `bytes` to `offset` bytes after the window's start.
     ///

@@ -2,10 +2,10 @@
 //! rebuilds the derived files.
 //!
 //! # Theory of operation
-//! Recovery has two steps. [`look()`] compares the files with a [`Plan`] and returns a [`Recovered`]:
-//! the whole log as a value, with a verdict and the required changes of the files. It gets a
-//! [`DirView`], which cannot change a file. [`apply`] makes those changes; no other step does. A
-//! read-only open, an inspection and the look before a repair use the same value and change
+//! Recovery has two steps. [`look()`] compares the files with a [`Plan`] and returns a
+//! [`Recovered`]: the whole log as a value, with a verdict and the required changes of the files.
+//! It gets a [`DirView`], which cannot change a file. [`apply`] makes those changes; no other step
+//! does. A read-only open, an inspection and the look before a repair use the same value and change
 //! nothing. No open changes a damaged log.
 //!
 //! A segment is *dirty* if it reaches beyond the recovery point of a log that was not closed

@@ -6,10 +6,10 @@
 //! its files. Two rules keep that list usable while segments are removed from the log:
 //!
 //! - Segments are *withdrawn* first: a list without them is published before any of their files is
-//!   renamed, cut or replaced ([`super::writing::Writing::withdraw`]). A look-up that starts later does not see
-//!   them.
-//! - Withdrawn [`crate::segment::SegmentFiles`] no longer open files by name, since another file may have that name
-//!   by then. The rest of a cut segment gets new ones.
+//!   renamed, cut or replaced ([`super::writing::Writing::withdraw`]). A look-up that starts later
+//!   does not see them.
+//! - Withdrawn [`crate::segment::SegmentFiles`] no longer open files by name, since another file
+//!   may have that name by then. The rest of a cut segment gets new ones.
 //!
 //! So a look-up that meets a withdrawn segment either uses an open handle, or fails and is repeated
 //! on the current list ([`Log::undisturbed`]). It never blocks, and never reports this as an error

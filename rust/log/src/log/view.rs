@@ -1,8 +1,8 @@
 //! The readers' view of a log: a copy of the facts, made when a change ends.
 //!
 //! A change locks [`State`] while the disk works. Readers never wait for that: they use the
-//! [`View`], whose lock is held only while facts are copied. [`super::writing::Writing`] is the only way to change
-//! a state, and publishes it at its end.
+//! [`View`], whose lock is held only while facts are copied. [`super::writing::Writing`] is the
+//! only way to change a state, and publishes it at its end.
 //!
 //! Two facts come from outside the log: its settings and the high watermark. Their callers must not
 //! wait for the disk either, so they set them in the view, and the next change copies them from
