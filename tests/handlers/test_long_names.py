@@ -111,7 +111,8 @@ VARIATIONS: dict[str, Callable[[Content, str], Iterable[Content]]] = {
 
 def requests(api: str, name: str, version: int) -> Iterator[Message]:
     plain = everywhere(name)
-    for content in VARIATIONS.get(api, lambda c, _: [c])(plain, name):
+    variations = VARIATIONS.get(api)
+    for content in variations(plain, name) if variations else [plain]:
         yield request(api, content, version)
 
 
