@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo check test test-all durations clients clients-cluster streams histories copies formats bad-input sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside copies-beside wheel settings verify guards ceilings fix clean
+.PHONY: help build demo check test test-all durations clients clients-cluster streams histories copies formats bad-input sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside copies-beside wheel settings docs verify guards ceilings fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -187,6 +187,9 @@ wheel: .venv/ready ## a manylinux wheel for each CPython found, in dist/ (PYTHON
 settings: .venv/built ## random changes of settings over the wire, each followed by a restart, SETTINGS_SEQUENCES (10,000) times
 	SETTINGS_SEQUENCES=$${SETTINGS_SEQUENCES:-10000} python -m pytest -p no:xdist --timeout=0 tests/broker/test_settings_campaign.py
 
+docs: .venv/docs ## the documentation site, in target/site: warnings, such as links without a target, are errors
+	NO_MKDOCS_2_WARNING=1 python -m mkdocs build
+
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .
 	mypy
@@ -217,6 +220,13 @@ clean: ## remove what was built
 	  .venv/bin/python -m pip install -q --upgrade 'pip>=25.1'; \
 	  .venv/bin/python -m pip install -q --group dev; \
 	  wait $$cargo
+	touch $@
+
+# The site needs neither cargo nor a build.
+.venv/docs: pyproject.toml
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install -q --upgrade 'pip>=25.1'
+	.venv/bin/python -m pip install -q --group docs
 	touch $@
 
 .venv/built: .venv/ready $(RUST_SOURCES) $(PYX_SOURCES)

@@ -19,6 +19,9 @@ GENERATED = (
     "rust/wire/src/tables/",
     "pykafka_core/protocol/messages/__init__.pyi",
     "docs/SETTINGS.md",
+    "docs/reference/cli.md",
+    "docs/reference/error-codes.md",
+    "docs/reference/metrics.md",
 )
 """Prefixes of files that a tool of ours writes."""
 
