@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo check test test-all durations clients clients-cluster streams histories copies formats bad-input sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside copies-beside wheel settings docs verify guards ceilings fix clean
+.PHONY: help build demo check test test-all durations clients clients-cluster streams histories copies formats bad-input sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside copies-beside wheel settings docs picture verify guards ceilings fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -189,6 +189,11 @@ settings: .venv/built ## random changes of settings over the wire, each followed
 
 docs: .venv/docs ## the documentation site, in target/site: warnings, such as links without a target, are errors
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build
+
+picture: .venv/built ## record the terminal of README, docs/assets/kill-a-broker.svg, again
+	python -m pip install -q --group picture
+	python -m tools.site.tutorial docs/tutorials/kill-a-broker.md target/picture
+	python -m ptyreel docs/assets/kill-a-broker.tape
 
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .
