@@ -15,8 +15,6 @@ ACTIONS = (
     "wipe",
     "disk_error",
     "resign",
-    "hang",
-    "slow",
 )
 
 
