@@ -60,10 +60,12 @@ class Turn:
     """The result of one operation.
 
     Args:
-        now_ns: Monotonic time of the operation: the arrival of the request, or when the deadline
-            was checked.
+        now_ns: Monotonic time at which the operation runs, however long its request waited. So it
+            never decreases from turn to turn, and deadlines that count from it never move back.
         now_ms: Wall-clock time.
         bytes_max: Maximum bytes of the records, so that they fit into one batch.
+        due_ns: The time up to which deadlines may run; requests that arrived later may not have run
+            yet. By default ``now_ns``.
 
     Attributes:
         records: Records to append, in order.
@@ -74,11 +76,21 @@ class Turn:
             no records.
     """
 
-    __slots__ = "answers", "bytes_left", "effects", "now_ms", "now_ns", "records", "stamp"
+    __slots__ = (
+        "answers",
+        "bytes_left",
+        "due_ns",
+        "effects",
+        "now_ms",
+        "now_ns",
+        "records",
+        "stamp",
+    )
 
-    def __init__(self, now_ns: int, now_ms: int, bytes_max: int) -> None:
+    def __init__(self, now_ns: int, now_ms: int, bytes_max: int, due_ns: int | None = None) -> None:
         self.now_ns = now_ns
         self.now_ms = now_ms
+        self.due_ns = now_ns if due_ns is None else due_ns
         self.bytes_left = bytes_max
         self.records: list[KeyValue] = []
         self.answers: list[tuple[Waiter, object]] = []
@@ -156,7 +168,7 @@ class Shard(Protocol):
         """Return the time at which `run_due` has work to do, or `FOREVER_NS`."""
 
     def run_due(self, turn: Turn) -> None:
-        """Run the first deadline that has passed at ``turn.now_ns``, if any.
+        """Run the first deadline that has passed at ``turn.due_ns``, if any.
 
         Only one per turn, so that the records fit.
         """

@@ -70,7 +70,7 @@ class Register:
         return self.deadlines.next_ns()
 
     def run_due(self, turn: Turn) -> None:
-        for key in self.deadlines.take_due(turn.now_ns):
+        for key in self.deadlines.take_due(turn.due_ns):
             turn.append([(b"due", str(key).encode())])
             return
 
@@ -174,9 +174,9 @@ class World:
             self.core.append(0, (TOPIC_ID, 0), 3, [record])
             self.core.wait(0)
 
-    def submit(self, operation: "partial[None] | object", now_ns: int = 0) -> Waiter:
+    def submit(self, operation: "partial[None] | object", arrived_ns: int = 0) -> Waiter:
         waiter = next(self._waiters)
-        self.host.submit(operation, waiter, now_ns)  # type: ignore[arg-type]
+        self.host.submit(operation, waiter, arrived_ns)  # type: ignore[arg-type]
         return waiter
 
     def run(self) -> None:
@@ -545,7 +545,7 @@ def test_deadline_does_not_overtake_a_queued_operation() -> None:
     world.run()
     for _ in range(UNCOMMITTED_ANSWERS_MAX + 1):
         world.submit(partial(get, b"k"))
-    late = world.submit(partial(arm, 20), now_ns=4)
+    late = world.submit(partial(arm, 20), arrived_ns=4)
     world.core.clock_ns = 10
     world.timers.run(10)
     world.run()
@@ -570,8 +570,8 @@ def test_a_deadline_is_judged_by_the_oldest_operation_in_the_queue() -> None:
     world.run()
     for _ in range(UNCOMMITTED_ANSWERS_MAX + 1):
         world.submit(partial(get, b"k"))
-    world.submit(partial(get, b"k"), now_ns=8)
-    world.submit(partial(get, b"k"), now_ns=4)
+    world.submit(partial(get, b"k"), arrived_ns=8)
+    world.submit(partial(get, b"k"), arrived_ns=4)
     assert world.host._judged_ns() == 4
 
 

@@ -78,7 +78,7 @@ class GroupShard(GroupState):
 
     def run_due(self, turn: Turn) -> None:
         """Run the first deadline that has passed, if any."""
-        for key in islice(self.deadlines.take_due(turn.now_ns), 1):
+        for key in islice(self.deadlines.take_due(turn.due_ns), 1):
             if key == EXPIRY:
                 expire(self, turn)
             elif key == REMOVAL:

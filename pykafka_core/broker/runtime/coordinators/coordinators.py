@@ -158,11 +158,11 @@ class Coordinators:
     def begin(self, asked: Asked, outcome: Coordinate, answer: Answer) -> Slices[None]:
         """Run a request's operations; ``answer`` gets its response when all have results."""
         gathering = Gathering(asked, len(outcome.operations), outcome.reply, answer)
-        now_ns = asked.caller.received_ns or self._core.now_ns()
+        arrived_ns = asked.caller.received_ns or self._core.now_ns()
         for place, operation in enumerate(outcome.operations):
             if place:
                 yield
-            self._submit(operation, _Slot(gathering, place), now_ns)
+            self._submit(operation, _Slot(gathering, place), arrived_ns)
         gathering.answer_if_complete()
         if not gathering.is_over:
             self._requests.when_over(asked, gathering.drop)
@@ -223,17 +223,17 @@ class Coordinators:
         assert isinstance(waiter, (_Slot, _Inner)), "waiters are made here"
         self._settling.settle(waiter, result)
 
-    def _submit(self, operation: ShardOperation, waiter: _Slot | _Inner, now_ns: int) -> None:
+    def _submit(self, operation: ShardOperation, waiter: _Slot | _Inner, arrived_ns: int) -> None:
         match operation:
             case GroupOperation(partition, run_group):
                 groups = self._groups.get(partition)
                 if groups is not None:
-                    groups.submit(run_group, waiter, now_ns)
+                    groups.submit(run_group, waiter, arrived_ns)
                     return
             case TransactionOperation(partition, run_transaction):
                 transactions = self._transactions.get(partition)
                 if transactions is not None:
-                    transactions.submit(run_transaction, waiter, now_ns)
+                    transactions.submit(run_transaction, waiter, arrived_ns)
                     return
             case TransactionQuestion():
                 self._questions.ask(operation, partial(self._settle, waiter))

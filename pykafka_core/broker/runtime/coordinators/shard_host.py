@@ -155,7 +155,7 @@ class _Batch:
 class _Queued(NamedTuple, Generic[S]):
     run: Callable[[S, Waiter, Turn], None]
     waiter: Waiter
-    now_ns: int
+    arrived_ns: int
 
 
 class ShardHost(Generic[S]):
@@ -230,16 +230,18 @@ class ShardHost(Generic[S]):
         """Whether the shard is being loaded, or will be."""
         return self._machine is None and self._refusal is None
 
-    def submit(self, run: Callable[[S, Waiter, Turn], None], waiter: Waiter, now_ns: int) -> None:
+    def submit(
+        self, run: Callable[[S, Waiter, Turn], None], waiter: Waiter, arrived_ns: int
+    ) -> None:
         """Run an operation now, or when the shard is loaded and below its limits."""
         if self._refusal is not None:
             self._answers.refused(waiter, self._refusal)
         elif self.is_loading and self._core.now_ns() > self._load_began_ns + LOAD_PATIENCE_NS:
             self._answers.refused(waiter, CoordinatorLoadInProgressError.code)
         elif self._machine is None or self._queue or self._is_full:
-            self._queue.append(_Queued(run, waiter, now_ns))
+            self._queue.append(_Queued(run, waiter, arrived_ns))
         else:
-            self._run(self._machine, run, waiter, now_ns)
+            self._run(self._machine, run, waiter)
 
     def limit_batches(self, bytes_max: int) -> None:
         """Set ``max.message.bytes`` of the partition. Batches that already exist may be too large
@@ -274,7 +276,7 @@ class ShardHost(Generic[S]):
         """Remove the data about deleted topics from the machine."""
         if self._machine is not None:
             machine = self._machine
-            self._take(lambda turn: machine.topics_deleted(topics, turn), self._core.now_ns())
+            self._take(lambda turn: machine.topics_deleted(topics, turn))
 
     # Operations.
 
@@ -286,12 +288,10 @@ class ShardHost(Generic[S]):
             or sum(len(batch.answers) for batch in gathered) > UNCOMMITTED_ANSWERS_MAX
         )
 
-    def _run(
-        self, machine: S, run: Callable[[S, Waiter, Turn], None], waiter: Waiter, now_ns: int
-    ) -> None:
+    def _run(self, machine: S, run: Callable[[S, Waiter, Turn], None], waiter: Waiter) -> None:
         self._waiters[waiter] = True
         try:
-            self._take(partial(run, machine, waiter), now_ns)
+            self._take(partial(run, machine, waiter))
         except KafkaError as error:
             self._refuse(waiter, error.code)
         except SURVIVED as fault:
@@ -299,8 +299,8 @@ class ShardHost(Generic[S]):
             self._faults.caught(f"an operation of {self.place}", fault)
             self._fail(UnknownServerError.code)
 
-    def _take(self, run: Callable[[Turn], None], now_ns: int) -> None:
-        turn = Turn(now_ns, self._core.time_ms(), self._bytes_max)
+    def _take(self, run: Callable[[Turn], None], due_ns: int | None = None) -> None:
+        turn = Turn(self._core.now_ns(), self._core.time_ms(), self._bytes_max, due_ns)
         run(turn)
         self._gather(turn)
         if not self._queue:
@@ -321,7 +321,8 @@ class ShardHost(Generic[S]):
 
     def _work_off(self) -> None:
         while self._queue and self._machine is not None and not self._is_full:
-            self._run(self._machine, *self._queue.popleft())
+            run, waiter, _ = self._queue.popleft()
+            self._run(self._machine, run, waiter)
         if self._machine is not None:
             self._arm()
 
@@ -480,7 +481,7 @@ class ShardHost(Generic[S]):
 
     def _loaded(self, machine: S) -> None:
         self._machine = machine
-        self._take(machine.loaded, self._core.now_ns())
+        self._take(machine.loaded)
         self._work_off()
 
     def _load_refused(self, error_code: int) -> None:
@@ -523,7 +524,7 @@ class ShardHost(Generic[S]):
 
         A session does not expire while its heartbeat waits in the queue.
         """
-        return min((queued.now_ns for queued in self._queue), default=FOREVER_NS)
+        return min((queued.arrived_ns for queued in self._queue), default=FOREVER_NS)
 
     def _on_due(self) -> None:
         """Run deadlines: the horizon has passed the first one.
@@ -535,15 +536,15 @@ class ShardHost(Generic[S]):
         machine, place = self._machine, self.place
         if machine is None:
             return
-        now_ns = min(
+        due_ns = min(
             self._core.horizon_ns(),
             self._judged_ns(),
             self._unread.oldest_ns(place.topic, place.partition, machine.next_due_ns()),
         )
         stop_ns = self._core.now_ns() + DUE_NS
         try:
-            while machine.next_due_ns() <= now_ns and self._machine is machine:
-                self._take(machine.run_due, now_ns)
+            while machine.next_due_ns() <= due_ns and self._machine is machine:
+                self._take(machine.run_due, due_ns)
                 if self._core.now_ns() > stop_ns:
                     break
             if self._machine is machine:
