@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafka_core._core import Event
 
 SESSION_MS = 10_000
-"""Of `join_request`."""
+"""Session timeout of `join_request`."""
 
 
 def late_commit(member_id: str) -> OffsetCommitRequest:
