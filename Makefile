@@ -190,7 +190,7 @@ settings: .venv/built ## random changes of settings over the wire, each followed
 docs: .venv/docs ## the documentation site, in target/site: warnings, such as links without a target, are errors
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build
 
-picture: .venv/built ## record the terminal of README, docs/assets/kill-a-broker.svg, again
+picture: .venv/built ## record the terminal of a tutorial, docs/assets/kill-a-broker.svg, again
 	python -m pip install -q --group picture
 	python -m tools.site.tutorial docs/tutorials/kill-a-broker.md target/picture
 	python -m ptyreel docs/assets/kill-a-broker.tape
