@@ -155,8 +155,7 @@ def reset_offsets(
 ) -> None:
     """Commit other offsets for a group that has no members.
 
-    What would be committed is shown first. Offsets that a partition does not have become its first
-    or its end.
+    They are shown first. Offsets that a partition does not have become its first or its end.
     """
     from .groups_reset import ResetOptions
     from .groups_reset import reset_offsets as run
