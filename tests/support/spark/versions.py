@@ -23,7 +23,8 @@ def pins() -> list[SpecifierSet]:
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extra = project["project"]["optional-dependencies"]["spark"]
-    found = map(Requirement, [*extra, *project["dependency-groups"]["dev"]])
+    group = [one for one in project["dependency-groups"]["dev"] if isinstance(one, str)]
+    found = map(Requirement, [*extra, *group])
     return [one.specifier for one in found if one.name == "pyspark"]
 
 
