@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
@@ -28,7 +28,7 @@ class Documents:
     """Paths of the repository's documents, with their pages and titles."""
 
     root: Path
-    pages: dict[str, str] = field(default_factory=dict)
+    pages: dict[str, str]
     """Path of a file in the repository → path of its page."""
 
     @classmethod

@@ -33,7 +33,7 @@ CONTROLLER_TIMEOUT_MS = 15_000
 Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 API_VERSIONS, API_VERSIONS_VERSION = 18, 4
 """Version 4 lists all features (KAFKA-17011)."""
-NO_LEADER, NO_VERSION = -1, -1
+NO_LEADER = -1
 CLIENT_ID = "pykafka-core-cli"
 _WHO_ASKS = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
 
