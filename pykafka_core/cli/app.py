@@ -272,7 +272,7 @@ def repair(
     """Cut logs that are damaged, with all that follows the damage.
 
     A broker serves a damaged log up to its first bad batch and refuses writes; nothing is lost until you decide.
-    What would go is shown first. No broker may have the directory open.
+    The cut is shown first. No broker may have the directory open.
     """
     from .files.repair import repair as run
 

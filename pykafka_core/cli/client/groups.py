@@ -110,7 +110,7 @@ def why(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say why a group rebalances or is stuck: who is waited for, what happened last, and its lag.
+    """Explain why a group rebalances or is stuck: missing members, the last events, and its lag.
 
     For example `pykafka-core groups why billing --metrics 127.0.0.1:9404`
     """

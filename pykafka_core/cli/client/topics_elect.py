@@ -24,7 +24,7 @@ def elect(
         bool,
         typer.Option(
             "--unclean",
-            help="Have a replica out of sync lead what nobody leads. Records may be lost.",
+            help="Elect a replica out of sync for partitions without a leader. Records may be lost.",
         ),
     ] = False,
     bootstrap: Bootstrap = None,

@@ -84,8 +84,8 @@ def reassign(
     As many replicas as possible stay where they are. Ctrl-C ends the wait, not the move: see --cancel. For example, to
     empty node 3: `pykafka-core topics reassign --to 1,2,4 --dry-run`, then the same without --dry-run.
 
-    A --throttle ends when the wait for the move does, or with --cancel. After Ctrl-C or --no-wait it stays until a
-    --verify that finds nothing in progress any more. What removes it removes the rates that each broker has of its own.
+    A --throttle ends with the wait for the move, or with --cancel. After Ctrl-C or --no-wait it stays until --verify
+    finds no move in progress. Its removal also removes the rates that are set for single brokers.
     """
     given = [
         to is not None or replication_factor is not None,
