@@ -106,7 +106,7 @@ pub(crate) struct Listens {
 
 /// Congestion control of connections within the machine, which share no link with others. Every
 /// Linux has it. BBR, the default of some systems, paces what it sends with timers
-/// (docs/PERFORMANCE.md).
+/// (bench/records/cluster.md).
 const UNPACED: &str = "reno";
 
 /// Accepts until the task is aborted; each connection gets a separate task.
