@@ -33,6 +33,9 @@ pub const CLEANER_OFFSET_FILE: &str = "cleaner-offset-checkpoint";
 /// For each log, the last segment in which a read met bytes that are not a batch. Kafka does not
 /// have this file and ignores it.
 pub const UNREADABLE_SEGMENT_FILE: &str = "unreadable-segment-checkpoint";
+/// The last half of the topic id of each log, as a number. Kafka does not have this file, and
+/// ignores it.
+pub const TOPIC_ID_FILE: &str = "topic-id-checkpoint";
 /// Leader epochs of one partition.
 pub const LEADER_EPOCH_FILE: &str = "leader-epoch-checkpoint";
 /// Numbers of aborted transactions in the indexes of one partition. Kafka does not have this file

@@ -10,6 +10,7 @@ pub(crate) mod lock;
 mod operations;
 pub(crate) mod repair;
 pub(crate) mod survey;
+mod topic_ids;
 mod unreadable;
 
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ use crate::error::{Damage, OpenError, StorageError};
 use crate::log::Log;
 use crate::log::compaction::Dirtiness;
 use crate::log::recovery::plan::Plan;
-use crate::log::types::{LogOptions, OnDamage, Recovery};
+use crate::log::types::{Checkpointed, LogOptions, OnDamage, Recovery};
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// When the directory is closed, there is one more thread for this many logs.
@@ -111,9 +112,11 @@ impl LogDirectory {
         let error = |source| StorageError::io("open", dir, source);
         disk.create_dir_all(dir).map_err(error)?;
         let entries = disk.list(dir).map_err(error)?;
+        let mut offsets = Checkpoints::read(&*disk, dir)?;
+        offsets.adopt_topic_ids(&*disk, dir);
         let state = DirectoryState {
             logs: BTreeMap::new(),
-            offsets: Checkpoints::read(&*disk, dir)?,
+            offsets,
             deleted: deleted_dirs(dir, &entries),
             found: partition_dirs(&entries),
         };
@@ -263,11 +266,17 @@ impl LogDirectory {
         config: Arc<LogConfig>,
     ) -> Result<Option<Damage>, OpenError> {
         let (dir, key) = (self.partition_path(topic, partition), (topic.to_owned(), partition));
-        let options = self.options(dir, &key, Some(topic_id), config);
+        let mut options = self.options(dir, &key, Some(topic_id), config);
         if options.checkpointed.recovery_point == 0 && !self.disk.exists(&options.dir) {
             return Ok(None);
         }
-        Ok(Log::look(&options, Plan::of(&options))?.verdict.damage)
+        let mut found = Log::look(&options, Plan::of(&options));
+        if matches!(found, Err(OpenError::TopicIdMismatch { .. })) {
+            // An open looks again once the directory is a stray.
+            options.dir = self.renamed(&key, directory_names::STRAY);
+            found = Log::look(&options, Plan::of(&options));
+        }
+        Ok(found?.verdict.damage)
     }
 
     fn open_at(
@@ -277,6 +286,9 @@ impl LogDirectory {
         topic_id: Option<[u8; 16]>,
         config: Arc<LogConfig>,
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
+        if let Some(topic_id) = topic_id {
+            self.forget_earlier_topic(&key, topic_id);
+        }
         self.checkpoint_before_reuse(&dir, &key)?;
         let (log, recovery) = Log::open(self.options(dir, &key, topic_id, config))?;
         let log = Arc::new(log);
@@ -303,7 +315,9 @@ impl LogDirectory {
     ) -> LogOptions {
         let (checkpointed, may_cut) = {
             let offsets = &self.state.lock().offsets;
-            (offsets.of(key), offsets.knows_recovery_points && !offsets.is_of_one_log)
+            let is_new = topic_id.is_some_and(|id| offsets.are_of_other_topic(key, id));
+            let checkpointed = if is_new { Checkpointed::default() } else { offsets.of(key) };
+            (checkpointed, offsets.knows_recovery_points && !offsets.is_of_one_log)
         };
         // With a sync for each append, appends are acknowledged before a checkpoint contains them.
         // A library never cuts valid batches, because its next append may have any durability.
@@ -354,8 +368,8 @@ impl LogDirectory {
     }
 
     /// Renames each partition directory that existed at the open and for which `is_known` returns
-    /// false, as [`LogDirectory::mark_stray`] does. Also drops the checkpoint rows of all other
-    /// unknown partitions: their directories are gone.
+    /// false. It is kept for an administrator. Also drops the checkpoint rows of all other unknown
+    /// partitions: their directories are gone.
     ///
     /// Such a directory belongs to a deleted topic: it could not be renamed for deletion, or a
     /// power cut undid the rename.
@@ -378,14 +392,7 @@ impl LogDirectory {
         marked
     }
 
-    /// Renames the directory of a partition that is not in the metadata. It is kept for an
-    /// administrator.
-    pub fn mark_stray(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
-        self.rename_stray(&(topic.to_owned(), partition))?;
-        self.checkpoint_strays();
-        Ok(())
-    }
-
+    /// Renames the directory of a partition that is not in the metadata, and drops all state of it.
     fn rename_stray(&self, key: &PartitionKey) -> Result<(), StorageError> {
         self.rename_partition(key, directory_names::STRAY)?;
         self.state.lock().forget(key);

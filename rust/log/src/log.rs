@@ -84,6 +84,11 @@ impl Log {
         &self.shared.dir
     }
 
+    /// The id of its topic, if it was opened with one.
+    pub(crate) fn topic_id(&self) -> Option<[u8; 16]> {
+        self.shared.identity.map(|identity| identity.topic_id)
+    }
+
     /// First offset that can be read (inclusive).
     pub fn log_start_offset(&self) -> i64 {
         self.view.lock().log_start_offset

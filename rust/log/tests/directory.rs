@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{LEADER, NOW_MS, append, batch_with};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    CompactionOptions, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock,
+    CompactionOptions, Damage, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock,
     MemoryDisk, OpenError,
 };
 use pykafka_record::{BatchOptions, ProducerEpoch, ProducerId};
@@ -447,6 +447,94 @@ fn a_recreated_topic_is_writable_after_its_stray_and_a_crash() {
     assert_eq!(directory.mark_strays(|_, _| false).len(), 1);
     drop(directory); // killed before the next checkpoint
     assert_eq!(open_log(&open(&disk), "orders").damage(), None);
+}
+
+/// Its records looked like those of a deleted topic: the log was opened empty, without damage, and
+/// its followers truncated theirs to 0.
+#[test]
+fn a_directory_of_another_topic_does_not_hide_the_loss_of_the_records() {
+    let zero = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA";
+    for (is_clean, id) in [(true, None), (false, None), (true, Some(zero)), (false, Some(zero))] {
+        let disk = memory();
+        let directory = open(&disk);
+        let log = open_log(&directory, "t");
+        append(&log, 3, NOW_MS);
+        log.flush().unwrap();
+        append(&directory.open_log("other", 0, [8; 16], Arc::default()).unwrap().0, 1, NOW_MS);
+        directory.checkpoint(&[("t".to_owned(), 0, 3)]).unwrap();
+        if is_clean {
+            directory.close(true).unwrap();
+        }
+        drop((log, directory));
+        if let Some(id) = id {
+            disk.write_atomically(Path::new("/data/t-0/partition.metadata"), id).unwrap();
+        } else {
+            disk.rename(Path::new("/data/t-0"), Path::new("/data/backup")).unwrap();
+            disk.rename(Path::new("/data/other-0"), Path::new("/data/t-0")).unwrap();
+        }
+        for _ in 0..2 {
+            let directory = open(&disk);
+            let lost = Some(Damage::Lost { offset: 0, synced_end: 3 });
+            assert_eq!(directory.inspect("t", 0, ID, Arc::default()).unwrap(), lost);
+            assert_eq!(open_replacing(&directory, ID).damage(), lost);
+            assert_eq!(directory.high_watermark("t", 0), Some(3));
+            directory.close(true).unwrap();
+        }
+    }
+}
+
+/// Opens the log of `t`; the directory of another topic becomes a stray.
+fn open_replacing(directory: &LogDirectory, topic_id: [u8; 16]) -> Arc<Log> {
+    let open = || directory.open_log("t", 0, topic_id, Arc::default());
+    match open() {
+        Err(OpenError::TopicIdMismatch { .. }) => {
+            directory.mark_stray("t", 0).unwrap();
+            open().unwrap().0
+        }
+        opened => opened.unwrap().0,
+    }
+}
+
+#[test]
+fn a_topic_created_again_begins_empty_whatever_is_left_of_the_deleted_one() {
+    let topic_ids = Path::new("/data/topic-id-checkpoint");
+    // Earlier versions and Apache Kafka write no topic ids.
+    for (has_directory, has_ids) in [(true, true), (true, false), (false, true)] {
+        let disk = memory();
+        let directory = open(&disk);
+        let log = open_log(&directory, "t");
+        append(&log, 3, NOW_MS);
+        log.flush().unwrap();
+        directory.checkpoint(&[("t".to_owned(), 0, 3)]).unwrap();
+        drop((log, directory));
+        if !has_directory {
+            disk.remove_dir_all(Path::new("/data/t-0")).unwrap();
+        }
+        if !has_ids {
+            disk.remove_file(topic_ids).unwrap();
+        }
+        let directory = open(&disk);
+        assert_eq!(directory.inspect("t", 0, [8; 16], Arc::default()).unwrap(), None);
+        let log = open_replacing(&directory, [8; 16]);
+        assert_eq!((log.damage(), directory.high_watermark("t", 0)), (None, None));
+        append(&log, 1, NOW_MS);
+        drop((log, directory)); // killed before the next checkpoint
+        let log = open_replacing(&open(&disk), [8; 16]);
+        assert_eq!((log.damage(), log.log_end_offset()), (None, 1));
+    }
+}
+
+#[test]
+fn checkpoints_written_without_topic_ids_get_those_of_the_directories() {
+    let disk = memory();
+    let directory = open(&disk);
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    directory.close(true).unwrap();
+    let topic_ids = Path::new("/data/topic-id-checkpoint");
+    let written = disk.read(topic_ids).unwrap();
+    disk.remove_file(topic_ids).unwrap();
+    open(&disk).close(true).unwrap();
+    assert_eq!(disk.read(topic_ids).unwrap(), written);
 }
 
 /// Such a row made a start and `repair` fail.

@@ -303,3 +303,34 @@ def test_a_damaged_leader_that_is_killed_before_it_was_checked_gives_records_up_
     cluster.start(node)
     eventually(lambda: bool(given_up()))
     assert_whole(cluster, values)
+
+
+@pytest.mark.cluster
+def test_the_last_isr_with_another_topics_directory_takes_nothing_from_the_others(
+    cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Regression: the node led with an empty log, and its followers truncated theirs to 0."""
+    cluster.create_topic("other", 1, config=CONFIG)
+    produce(cluster.bootstrap_servers, "other", ["a"])
+    values = write(cluster)
+    others = followers(cluster)
+    last = next(node for node in ALL if node not in others)
+    for node, isr in zip(others, ([others[1], last], [last]), strict=True):
+        cluster.stop(node)
+        cluster.wait_isr(TOPIC, isr=isr)
+    cluster.stop(last)
+    whole = content(cluster, last)
+    place = directory(cluster, last)
+    place.rename(tmp_path / "backup")
+    (place.parent / "other-0").rename(place)
+    cluster.start(*ALL)
+    assert cluster.wait_leader(TOPIC) == last
+    refused = f"{TOPIC}-0 does not follow node {last} now: KAFKA_STORAGE_ERROR"
+    eventually(lambda: refused in caplog.text)
+    assert [content(cluster, node) for node in others] == [whole, whole]
+    (stray,) = place.parent.glob(f"{TOPIC}-0.*-stray")
+    cluster.stop(last)
+    stray.rename(place.parent / "other-0")
+    (tmp_path / "backup").rename(place)
+    cluster.start(last)
+    assert_whole(cluster, values)

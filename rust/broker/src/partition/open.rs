@@ -163,8 +163,9 @@ impl Partition {
         Ok(log)
     }
 
-    /// Opens the log. If the directory belongs to another topic of that name, which a power failure
-    /// may have restored, it is renamed to a stray first.
+    /// Opens the log. If the directory belongs to another topic, it is renamed to a stray first. A
+    /// deleted topic of that name, whose directory a power failure may have restored, leaves an
+    /// empty log; records of this topic that should be there are reported as lost.
     fn open_files(&self, config: Arc<LogConfig>) -> Result<(Arc<Log>, Recovery), OpenError> {
         let (directory, topic, index) = (&self.host.directory, &*self.topic, self.index);
         let opened = directory.open_log(topic, index, self.topic_id, config.clone());
@@ -231,6 +232,8 @@ impl Partition {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use pykafka_log::Durability;
 
     use crate::partition::threads::may_wait::MayWait;
@@ -251,5 +254,26 @@ mod tests {
         broker.gate.heal();
         partition.log(&may_wait).unwrap();
         assert_eq!(broker.faults(), [vec![]]);
+    }
+
+    /// The leader had an empty log, and its followers truncated theirs to 0.
+    #[test]
+    fn a_leader_with_the_directory_of_another_topic_is_read_only() {
+        let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+        broker.append_waiting(&batch(&["a"]));
+        broker.ctx.partitions.close(&MayWait::as_documented());
+        let disk = broker.ctx.partitions.host().directory.disk().clone();
+        let path = Path::new("/data/t-0/partition.metadata");
+        let other = b"version: 0\ntopic_id: CAgICAgICAgICAgICAgICA";
+        disk.write_atomically(path, other).unwrap();
+        let broker = broker.killed_and_restarted(Durability::Fsync).with_topic(1, &[]);
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let may_wait = MayWait::as_documented();
+        partition.inspect(&may_wait);
+        assert_eq!(broker.faults(), [vec![LogFault::ReadOnly]]);
+        let log = partition.log(&may_wait).unwrap();
+        assert_eq!((log.log_end_offset(), log.is_read_only()), (0, true));
+        assert!(broker.faults().is_empty(), "the fault of the inspection remains");
+        assert!(!disk.exists(path), "it is a stray");
     }
 }

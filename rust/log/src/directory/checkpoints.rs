@@ -20,6 +20,8 @@ pub(crate) struct Checkpoints {
     pub(super) cleaner_offsets: PartitionOffsets,
     /// Base offsets of segments; see [`LogDirectory::note_unreadable`].
     pub(super) unreadable_segments: PartitionOffsets,
+    /// See [`super::topic_ids`].
+    pub(super) topic_ids: PartitionOffsets,
     /// True if the recovery points could be read; otherwise everything on disk may have been
     /// synced.
     pub(super) knows_recovery_points: bool,
@@ -65,6 +67,10 @@ impl Checkpoints {
             checkpoint::UNREADABLE_SEGMENT_FILE,
             "a batch that cannot be read is reported once a read meets it again",
         );
+        let topic_ids = read_or_warn(
+            checkpoint::TOPIC_ID_FILE,
+            "the ids in the directories of the partitions are used",
+        );
         let mut checkpoints = Checkpoints {
             knows_recovery_points: recovery_points.is_some(),
             recovery_points: recovery_points.unwrap_or_default(),
@@ -73,6 +79,7 @@ impl Checkpoints {
             high_watermarks: high_watermarks.unwrap_or_default(),
             cleaner_offsets: cleaner_offsets.unwrap_or_default(),
             unreadable_segments: unreadable_segments.unwrap_or_default(),
+            topic_ids: topic_ids.unwrap_or_default(),
             is_of_one_log: false,
             stale: BTreeSet::new(),
             warnings,
@@ -207,13 +214,14 @@ impl Checkpoints {
         }
     }
 
-    fn all_mut(&mut self) -> [&mut PartitionOffsets; 5] {
+    fn all_mut(&mut self) -> [&mut PartitionOffsets; 6] {
         [
             &mut self.recovery_points,
             &mut self.log_starts,
             &mut self.high_watermarks,
             &mut self.cleaner_offsets,
             &mut self.unreadable_segments,
+            &mut self.topic_ids,
         ]
     }
 
@@ -228,6 +236,7 @@ impl Checkpoints {
             checkpoint::RECOVERY_POINT_FILE => &self.recovery_points,
             checkpoint::CLEANER_OFFSET_FILE => &self.cleaner_offsets,
             checkpoint::UNREADABLE_SEGMENT_FILE => &self.unreadable_segments,
+            checkpoint::TOPIC_ID_FILE => &self.topic_ids,
             _ => &self.high_watermarks,
         }
     }

@@ -11,7 +11,8 @@
 //!   process dies in between, the compaction is repeated.
 //!
 //! The log start offsets are written before the recovery points. So a log whose first segments were
-//! removed is never compared with its previous log start offset.
+//! removed is never compared with its previous log start offset. The topic ids are written first,
+//! so that each recovery point has one.
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ const LOG_STARTS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE];
 const CLEANED: &[&str] = &[checkpoint::CLEANER_OFFSET_FILE];
 /// All files, in the order in which they are written.
 const ALL: &[&str] = &[
+    checkpoint::TOPIC_ID_FILE,
     checkpoint::LOG_START_OFFSET_FILE,
     checkpoint::CLEANER_OFFSET_FILE,
     checkpoint::RECOVERY_POINT_FILE,
@@ -40,7 +42,11 @@ const ALL: &[&str] = &[
     checkpoint::UNREADABLE_SEGMENT_FILE,
 ];
 /// Files that are only created once they have an entry.
-const RARE: &[&str] = &[checkpoint::CLEANER_OFFSET_FILE, checkpoint::UNREADABLE_SEGMENT_FILE];
+const RARE: &[&str] = &[
+    checkpoint::CLEANER_OFFSET_FILE,
+    checkpoint::UNREADABLE_SEGMENT_FILE,
+    checkpoint::TOPIC_ID_FILE,
+];
 
 impl LogDirectory {
     /// Writes all checkpoints: recovery points and log start offsets of all open logs, and these
@@ -312,12 +318,15 @@ impl DirectoryState {
     fn take_offsets(&mut self) {
         for (key, log) in &self.logs {
             let offsets = log.offsets();
-            if log.damage().is_some() {
+            let is_damaged = log.damage().is_some();
+            if is_damaged || log.segments_count() > 0 {
                 self.offsets.recovery_points.insert(key.clone(), offsets.recovery_point);
-                continue;
+                if let Some(topic_id) = log.topic_id() {
+                    self.offsets.note_topic_id(key, topic_id);
+                }
             }
-            if log.segments_count() > 0 {
-                self.offsets.recovery_points.insert(key.clone(), offsets.recovery_point);
+            if is_damaged {
+                continue;
             }
             if has_log_start(key) && (log.segments_count() > 0 || offsets.log_start_offset > 0) {
                 let stored = self.offsets.log_starts.entry(key.clone()).or_default();

@@ -184,9 +184,10 @@ impl Host {
     pub(in crate::partition) fn report_stray(&self, topic: &str, index: i32) {
         self.log_ring.log(Level::Warning, TARGET, || {
             format!(
-                "the directory {topic}-{index} is of a deleted topic, or of one that the metadata lost: it is kept with \
-                 all its records, and its name ends in -stray now; to serve them again create the topic, stop the \
-                 broker, remove partition.metadata from that directory and rename it to {topic}-{index}"
+                "the directory {topic}-{index} is of a deleted topic, of another topic, or of one that the metadata \
+                 lost: it is kept with all its records, and its name ends in -stray now; to serve them again create \
+                 the topic, stop the broker, remove partition.metadata from that directory and rename it to \
+                 {topic}-{index}"
             )
         });
     }

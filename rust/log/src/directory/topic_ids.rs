@@ -1,0 +1,74 @@
+//! The topics to which the rows of the checkpoints belong.
+//!
+//! If the directory of a partition is missing, or another topic's directory is in its place, the
+//! rows distinguish two cases: if they belong to the partition's topic, its records are lost;
+//! otherwise they belong to a deleted topic of the same name, and the partition is new.
+
+use std::path::Path;
+
+use super::LogDirectory;
+use super::checkpoints::Checkpoints;
+use crate::checkpoint;
+use crate::directory_names::{self, PartitionKey};
+use crate::disk::Disk;
+use crate::error::StorageError;
+
+/// No topic has this id.
+const ZERO: [u8; 16] = [0; 16];
+
+impl Checkpoints {
+    /// Adds the topic ids in the directories to rows without one, which an earlier version or
+    /// Apache Kafka wrote.
+    pub(super) fn adopt_topic_ids(&mut self, disk: &dyn Disk, dir: &Path) {
+        let topic_ids = &mut self.topic_ids;
+        for key in self.recovery_points.keys() {
+            if topic_ids.contains_key(key) {
+                continue;
+            }
+            let path = dir.join(directory_names::partition_dir(key));
+            let bytes = disk.read(&path.join(checkpoint::PARTITION_METADATA_FILE));
+            let identity = bytes.map(|bytes| checkpoint::read_partition_metadata(&bytes));
+            if let Ok(Ok(identity)) = identity
+                && identity.topic_id != ZERO
+            {
+                topic_ids.insert(key.clone(), row_of(identity.topic_id));
+            }
+        }
+    }
+
+    /// Notes that the rows of a partition belong to a topic.
+    pub(super) fn note_topic_id(&mut self, key: &PartitionKey, topic_id: [u8; 16]) {
+        self.topic_ids.insert(key.clone(), row_of(topic_id));
+    }
+
+    /// True if the rows of a partition belong to a topic with another id.
+    pub(super) fn are_of_other_topic(&self, key: &PartitionKey, topic_id: [u8; 16]) -> bool {
+        self.topic_ids.get(key).is_some_and(|row| *row != row_of(topic_id))
+    }
+}
+
+impl LogDirectory {
+    /// Renames the directory of another topic that is in the place of a partition. It is kept for
+    /// an administrator. The rows of the partition are kept too: they show whether its records are
+    /// missing.
+    pub fn mark_stray(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
+        let key = (topic.to_owned(), partition);
+        self.rename_partition(&key, directory_names::STRAY)?;
+        self.state.lock().logs.remove(&key);
+        Ok(())
+    }
+
+    /// Drops the rows of a deleted topic with the same name.
+    pub(super) fn forget_earlier_topic(&self, key: &PartitionKey, topic_id: [u8; 16]) {
+        let offsets = &mut self.state.lock().offsets;
+        if offsets.are_of_other_topic(key, topic_id) {
+            offsets.forget(key);
+        }
+    }
+}
+
+/// The last half of a topic id, which has 62 random bits, so that a row looks like one of Kafka's
+/// checkpoints.
+fn row_of(topic_id: [u8; 16]) -> i64 {
+    u128::from_be_bytes(topic_id) as i64
+}
