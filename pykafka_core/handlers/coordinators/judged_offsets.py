@@ -2,7 +2,7 @@
 TxnOffsetCommit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from pykafka_core.coordinator.group.offsets.commit import NewOffset, StoredOffset, stored_offset
@@ -13,7 +13,7 @@ from pykafka_core.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Coordinated, Slices
 from pykafka_core.metadata.image.image import Topic, Topics
 
 
@@ -74,22 +74,24 @@ class JudgedOffsets:
         group_id: The group of the offsets.
         retention_ms: Retention of the offsets, or `NO_RETENTION`.
         now_ms: Wall-clock time.
+        lookup: Finds the topics.
 
     Attributes:
-        asked: Rows whose result depends on the group; an error of the group replaces theirs.
+        asked: Rows whose result depends on the group, by topic id. An error of the group replaces
+            theirs; so does the deletion of the topic before the commit.
         offsets: The valid offsets.
     """
 
-    def __init__(self, group_id: str, retention_ms: int, now_ms: int) -> None:
+    def __init__(self, group_id: str, retention_ms: int, now_ms: int, lookup: TopicLookup) -> None:
         self._group_id = group_id
         self._retention_ms = retention_ms
         self._now_ms = now_ms
-        self.asked: list[ResultRow] = []
+        self._lookup = lookup
+        self.asked: dict[bytes, list[ResultRow]] = {}
         self.offsets: list[StoredOffset] = []
 
     def judge(
         self,
-        lookup: TopicLookup,
         asked: AskedTopic,
         length_max: int,
         row: Callable[[int, int], R],
@@ -97,33 +99,43 @@ class JudgedOffsets:
         """Check one topic; return its rows for the case that the group accepts the commit.
 
         Args:
-            lookup: Finds the topic.
             asked: The topic in the request.
             length_max: ``offset.metadata.max.bytes``.
             row: Creates a row from a partition index and an error code.
         """
         rows = []
-        topic = lookup.find(asked)
+        topic = self._lookup.find(asked)
         records = None if topic is None else OffsetRecords(self._group_id, topic.name)
         for number, one in enumerate(asked.partitions):
             if number % ROWS_A_SLICE == ROWS_A_SLICE - 1:
                 yield
-            code = lookup.unknown_code if topic is None else _code(topic, one, length_max)
+            code = self._lookup.unknown_code if topic is None else _code(topic, one, length_max)
             result = row(one.partition_index, code)
             rows.append(result)
-            if code in (NONE, OffsetMetadataTooLargeError.code):
-                self.asked.append(result)
+            if topic is not None and code in (NONE, OffsetMetadataTooLargeError.code):
+                self.asked.setdefault(topic.topic_id, []).append(result)
             if topic is not None and records is not None and code == NONE:
                 new = _new(topic, one)
                 stored = stored_offset(records, new, self._retention_ms, self._now_ms)
                 self.offsets.append(stored)
         return rows
 
-    def refuse(self, code: int) -> Slices[None]:
-        """Set the error code of the group in all rows that depend on it, unless it is 0."""
-        for row in self.asked if code else ():
-            yield
-            row.error_code = code
+    def settle(self, committed: Coordinated) -> Slices[None]:
+        """Set the error codes that the result of the commit leads to: the group's in all rows that
+        depend on it, or that of an unknown topic in the rows of each topic that was deleted.
+        """
+        if committed.error_code:
+            for rows in self.asked.values():
+                yield from _set(rows, committed.error_code)
+        elif isinstance(committed.answer, frozenset):
+            for topic_id in committed.answer:
+                yield from _set(self.asked[topic_id], self._lookup.unknown_code)
+
+
+def _set(rows: Iterable[ResultRow], code: int) -> Slices[None]:
+    for row in rows:
+        yield
+        row.error_code = code
 
 
 def _code(topic: Topic, one: AskedOffset, length_max: int) -> int:

@@ -20,13 +20,14 @@ def handle(
     context: Context, request: OffsetCommitRequest
 ) -> Slices[Coordinate | OffsetCommitResponse]:
     """Commit all valid offsets or none; each partition has a result."""
-    judged = JudgedOffsets(request.group_id, request.retention_time_ms, context.now_ms)
+    lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
+    judged = JudgedOffsets(request.group_id, request.retention_time_ms, context.now_ms, lookup)
     topics = yield from _judge(context, request, judged)
     if not judged.asked:
         return OffsetCommitResponse(topics=topics)
 
     def reply(results: Sequence[Coordinated]) -> Slices[OffsetCommitResponse]:
-        yield from judged.refuse(results[0].error_code)
+        yield from judged.settle(results[0])
         return OffsetCommitResponse(topics=topics)
 
     commit = Commit(
@@ -45,11 +46,10 @@ def _judge(
     context: Context, request: OffsetCommitRequest, judged: JudgedOffsets
 ) -> Slices[list[OffsetCommitResponse.OffsetCommitResponseTopic]]:
     length_max = context.settings.int("offset.metadata.max.bytes")
-    lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
     rows: list[OffsetCommitResponse.OffsetCommitResponseTopic] = []
     for asked in request.topics:
         yield
-        partitions = yield from judged.judge(lookup, asked, length_max, _row)
+        partitions = yield from judged.judge(asked, length_max, _row)
         rows.append(_TopicRow(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
     return rows
 

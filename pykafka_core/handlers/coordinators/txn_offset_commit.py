@@ -59,22 +59,28 @@ def handle(
     context: Context, request: TxnOffsetCommitRequest
 ) -> Slices[Coordinate | TxnOffsetCommitResponse]:
     """Commit all valid offsets or none; each partition has a result."""
-    judged = JudgedOffsets(request.group_id, NO_RETENTION, context.now_ms)
+    lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
+    judged = JudgedOffsets(request.group_id, NO_RETENTION, context.now_ms, lookup)
     topics = yield from _judge(context, request, judged)
     if not judged.asked:
         return TxnOffsetCommitResponse(topics=topics)
 
-    def answer(code: int) -> Slices[TxnOffsetCommitResponse]:
-        if code == StaleMemberEpochError.code and context.caller.api_version < IDS_VERSION:
-            code = IllegalGenerationError.code
-        yield from judged.refuse(code)
+    def refused(code: int) -> Slices[TxnOffsetCommitResponse]:
+        return committed([Coordinated(code)])
+
+    def committed(results: Sequence[Coordinated]) -> Slices[TxnOffsetCommitResponse]:
+        (result,) = results
+        is_stale = result.error_code == StaleMemberEpochError.code
+        if is_stale and context.caller.api_version < IDS_VERSION:
+            result = Coordinated(IllegalGenerationError.code)
+        yield from judged.settle(result)
         return TxnOffsetCommitResponse(topics=topics)
 
     if not request.group_id:
-        return (yield from answer(InvalidGroupIdError.code))
+        return (yield from refused(InvalidGroupIdError.code))
     shard = shard_of(context, GROUP_TOPIC, request.group_id)
     if shard is None:
-        return (yield from answer(CoordinatorNotAvailableError.code))
+        return (yield from refused(CoordinatorNotAvailableError.code))
     asked = TransactionalCommit(
         _commit(request, judged.offsets), request.producer_id, request.producer_epoch
     )
@@ -82,7 +88,7 @@ def handle(
     def begun(results: Sequence[Coordinated]) -> Reply:
         guard = results[0].answer
         if not isinstance(guard, Guard):
-            return answer(results[0].error_code)
+            return committed(results)
         return Coordinate([_question(context, request, shard)], partial(verified, guard))
 
     def verified(guard: Guard, results: Sequence[Coordinated]) -> Reply:
@@ -90,12 +96,9 @@ def handle(
         codes = result.answer if isinstance(result.answer, dict) else {}
         code = result.error_code or codes.get((GROUP_TOPIC, shard), NONE)
         if code:
-            return answer(_told(context, code))
+            return refused(_told(context, code))
         run = partial(commit_in_transaction, asked, guard)
         return Coordinate([GroupOperation(shard, run)], committed)
-
-    def committed(results: Sequence[Coordinated]) -> Reply:
-        return answer(results[0].error_code)
 
     return Coordinate([GroupOperation(shard, partial(begin_commit, asked))], begun)
 
@@ -143,11 +146,10 @@ def _judge(
     context: Context, request: TxnOffsetCommitRequest, judged: JudgedOffsets
 ) -> Slices[list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic]]:
     length_max = context.settings.int("offset.metadata.max.bytes")
-    lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
     rows: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = []
     for asked in request.topics:
         yield
-        partitions = yield from judged.judge(lookup, asked, length_max, _row)
+        partitions = yield from judged.judge(asked, length_max, _row)
         rows.append(_TopicRow(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
     return rows
 

@@ -14,7 +14,7 @@ OLD_ID, NEW_ID = b"o" * 16, b"n" * 16
 def world_with(committed_id: bytes) -> ShardWorld:
     """Return a world in which a group has an offset in ``t``, with or without a topic id."""
     world = ShardWorld(topic_id=OLD_ID)
-    assert world.ask(commit(at(5, topic_id=committed_id))) is None
+    world.write(-1, ("g", "t", 0), stored(5, committed_id))
     assert world.fetched("g").offsets["t"][0].offset == 5
     return world
 
@@ -35,7 +35,7 @@ def test_offset_of_a_deleted_topic_is_ignored(committed: bytes, current: bytes |
 
 
 def test_offset_of_another_topic_of_the_same_name_is_ignored() -> None:
-    """A commit may be stored after the removal of its topic's offsets."""
+    """An earlier leader of the shard may store an offset before it applies the deletion."""
     world = world_with(OLD_ID)
     world.topic_id = NEW_ID
     assert world.fetched("g").offsets == {}
@@ -70,3 +70,10 @@ def test_offsets_of_all_groups_in_a_deleted_topic_are_removed() -> None:
     assert {topic for _, topic, _ in world.rows()} == {"kept"}
     assert len(world.rows()) == len(groups)
     assert world.pending() == set()
+
+
+def test_commit_stores_only_offsets_of_the_existing_topic() -> None:
+    world = ShardWorld(topic_id=NEW_ID)
+    deleted = at(5, topic="old", topic_id=OLD_ID)
+    assert world.ask(commit(deleted, at(6, topic_id=NEW_ID))) == {OLD_ID}
+    assert {topic: one.offset for (_, topic, _), one in world.rows().items()} == {"t": 6}

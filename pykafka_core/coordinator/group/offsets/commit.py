@@ -75,7 +75,10 @@ class Commit(NamedTuple):
 
 
 def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Commit all offsets, or none; the response is None.
+    """Commit all offsets, or none.
+
+    The response is None, or the ids of the topics whose offsets were not committed, because they
+    were deleted after the request was judged.
 
     A commit extends the session of a classic member.
 
@@ -92,6 +95,7 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
             group.
         TurnFullError: The records do not fit into one batch.
     """
+    commit, deleted = without_deleted(commit, state)
     check_commit(commit, state)
     turn.append([one.record for one in commit.offsets])
     ensure_group(state, commit.group_id)
@@ -100,7 +104,20 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
     group = state.any_group(commit.group_id)
     if isinstance(group, ClassicGroup):
         touch(state, group, commit.member_id, turn.now_ns)
-    turn.answer(waiter, None)
+    turn.answer(waiter, deleted or None)
+
+
+def without_deleted(commit: Commit, state: GroupState) -> tuple[Commit, frozenset[bytes]]:
+    """Return the commit without offsets of topics that do not exist any more, and their ids.
+
+    The removal of a deleted topic's offsets does not find offsets that are committed after it.
+    """
+    names = {one.topic_id: one.topic for one in commit.offsets}
+    deleted = frozenset(one for one, name in names.items() if state.topic_id(name) != one)
+    if deleted:
+        kept = [one for one in commit.offsets if one.topic_id not in deleted]
+        commit = commit._replace(offsets=kept)
+    return commit, deleted
 
 
 def check_commit(commit: Commit, state: GroupState) -> None:

@@ -10,7 +10,7 @@ not.
 
 from typing import NamedTuple
 
-from pykafka_core.coordinator.group.offsets.commit import Commit, check_commit
+from pykafka_core.coordinator.group.offsets.commit import Commit, check_commit, without_deleted
 from pykafka_core.coordinator.group.offsets.records import ensure_group
 from pykafka_core.coordinator.group.offsets.transactions import Guard
 from pykafka_core.coordinator.group.state import GroupState
@@ -43,9 +43,9 @@ def begin_commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, 
 def commit_in_transaction(
     asked: TransactionalCommit, guard: Guard, state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Commit offsets that were verified under ``guard``; the response is None.
+    """Commit offsets that were verified under ``guard``; they wait for the marker.
 
-    The offsets wait for the marker.
+    The response is the one of `commit_offsets`.
 
     Raises:
         InvalidTxnStateError: The producer's transaction has ended since the verification started.
@@ -70,7 +70,7 @@ def end_transaction(end: TransactionEnd, state: GroupState, waiter: Waiter, turn
 
 
 def _commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    commit = asked.commit
+    commit, deleted = without_deleted(asked.commit, state)
     check_commit(commit, state)
     turn.append([one.record for one in commit.offsets])
     turn.stamp = Within(asked.producer_id, asked.producer_epoch)
@@ -79,4 +79,4 @@ def _commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn:
         place = (one.topic, one.partition)
         state.offsets.put_pending(asked.producer_id, commit.group_id, place, one.committed)
     state.transactions.begin(asked.producer_id, asked.producer_epoch)
-    turn.answer(waiter, None)
+    turn.answer(waiter, deleted or None)
