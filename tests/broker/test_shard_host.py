@@ -196,6 +196,7 @@ class World:
             if work is not None:
                 finish(work)
             self.host.flush()
+            self.host.work_off(FOREVER_NS)
             idle = 0 if events or work is not None else idle + 1
 
     def ask(self, key: bytes) -> object:

@@ -165,7 +165,7 @@ class ShardHost(Generic[S]):
         place: Its partition.
         make: Creates an empty state machine.
         batch_bytes_max: ``max.message.bytes`` of the partition.
-        ready: Called when `carry_on_loading` or `flush` has work.
+        ready: Called when `carry_on_loading`, `flush` or `work_off` has work.
         core: Has the log, and the clocks.
         completions: Pending appends and reads.
         timers: Run the deadlines of the machine.
@@ -250,14 +250,26 @@ class ShardHost(Generic[S]):
         self._bytes_max = max(bytes_max - _BATCH_OVERHEAD, 0)
 
     def flush(self) -> None:
-        """Append the next batch, unless one is in flight; then run queued operations."""
+        """Append the next batch, unless one is in flight."""
         while self._gathered and self._in_flight is None:
             batch = self._gathered.popleft()
             if batch.is_written:
                 self._append(batch)
             else:
                 self._release(batch)
-        self._work_off()
+
+    def work_off(self, deadline_ns: int) -> None:
+        """Run queued operations until the deadline, at least one; `ready` is called if more can
+        run.
+        """
+        while self._queue and self._machine is not None and not self._is_full:
+            run, waiter, _ = self._queue.popleft()
+            self._run(self._machine, run, waiter)
+            if self._core.now_ns() >= deadline_ns:
+                self._resume()
+                break
+        if self._machine is not None:
+            self._arm()
 
     def carry_on_loading(self) -> Slices[None] | None:
         """Return the replay of the last read, in slices, if it has not started; from now on it
@@ -319,12 +331,10 @@ class ShardHost(Generic[S]):
         self._gathered[-1].add(turn, size)
         self._ready(self)
 
-    def _work_off(self) -> None:
-        while self._queue and self._machine is not None and not self._is_full:
-            run, waiter, _ = self._queue.popleft()
-            self._run(self._machine, run, waiter)
-        if self._machine is not None:
-            self._arm()
+    def _resume(self) -> None:
+        """Let `work_off` continue with the queue."""
+        if self._queue and self._machine is not None and not self._is_full:
+            self._ready(self)
 
     def _refuse(self, waiter: Waiter, error_code: int) -> None:
         """Deliver an error after the pending batches: the operation may have read uncommitted
@@ -363,6 +373,7 @@ class ShardHost(Generic[S]):
             return
         self._release(batch)
         self.flush()
+        self._resume()
 
     def _append_failed(self, batch: _Batch, error_code: int) -> None:
         name = error_of(error_code).name
@@ -482,7 +493,7 @@ class ShardHost(Generic[S]):
     def _loaded(self, machine: S) -> None:
         self._machine = machine
         self._take(machine.loaded)
-        self._work_off()
+        self._resume()
 
     def _load_refused(self, error_code: int) -> None:
         if error_code in _NOT_HERE or error_code == _STOPS:
@@ -553,6 +564,7 @@ class ShardHost(Generic[S]):
             self._faults.caught(f"a deadline of {self.place}", fault)
             self._fail(UnknownServerError.code)
         self.flush()
+        self._resume()
 
 
 def _marker_code(answer: object) -> int:

@@ -62,7 +62,8 @@ class TopicShards(Generic[S]):
         self._make = make
         self._hosts: dict[int, ShardHost[S]] = {}
         self._ready: dict[ShardHost[S], None] = {}
-        """Hosts with records to replay or to append, in the order of their calls of `ready`."""
+        """Hosts with records to replay or to append, or with queued operations, in the order of
+        their calls of `ready`."""
         self._loading: deque[Slices[None]] = deque()
         self._followed: Topic | None = None
         self._bytes_max = 0
@@ -82,7 +83,9 @@ class TopicShards(Generic[S]):
         return bool(self._loading or self._ready)
 
     def advance(self, deadline_ns: int) -> None:
-        """Replay the records that were read, and append the records of operations."""
+        """Replay the records that were read, append the records of operations, and run queued
+        operations until the deadline.
+        """
         for host in self._ready:
             work = host.carry_on_loading()
             if work is not None:
@@ -94,6 +97,7 @@ class TopicShards(Generic[S]):
         ready, self._ready = self._ready, {}
         for host in ready:
             host.flush()
+        self._work_off(deque(ready), deadline_ns)
 
     def drop_all(self) -> None:
         """Drop all hosts when the broker stops; all requests already have responses."""
@@ -120,6 +124,14 @@ class TopicShards(Generic[S]):
         if deleted:
             for host in self._hosts.values():
                 host.topics_deleted(deleted)
+
+    def _work_off(self, hosts: deque[ShardHost[S]], deadline_ns: int) -> None:
+        """Run queued operations. Hosts that get no time come first in the next call."""
+        while hosts:
+            hosts.popleft().work_off(deadline_ns)
+            if self._core.now_ns() >= deadline_ns:
+                break
+        self._ready = {**dict.fromkeys(hosts), **self._ready}
 
     def _follow_limit(self, image: MetadataImage) -> None:
         """Apply a changed ``max.message.bytes`` to the shards in use."""
