@@ -14,7 +14,7 @@ from .client import topics as topics_command
 from .client import transactions as transactions_command
 from .doctor import doctor
 from .flights import FLIGHTS_COUNT
-from .options import Bootstrap, Json, directory, not_empty
+from .options import Acks, Bootstrap, Json, directory, not_empty
 
 INT32_MAX = 2**31 - 1
 app = typer.Typer(
@@ -23,13 +23,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _SERVER = "A broker and its files"
-CLIENT = "Clients of a running broker, which need pykafka-core\\[cli]"
+CLIENT = "Clients of a running broker (they need pykafka-core\\[cli])"
 
-cluster_app = typer.Typer(no_args_is_help=True, help="Several nodes as one cluster.")
+cluster_app = typer.Typer(no_args_is_help=True, help="Run and inspect a cluster of several nodes.")
 app.add_typer(cluster_app, name="cluster", rich_help_panel=_SERVER)
-quorum_app = typer.Typer(no_args_is_help=True, help="The controllers that vote.")
+quorum_app = typer.Typer(
+    no_args_is_help=True, help="Describe and change the voters of the metadata quorum."
+)
 app.add_typer(quorum_app, name="quorum", rich_help_panel=_SERVER)
-features_app = typer.Typer(no_args_is_help=True, help="Features of the cluster, and their levels.")
+features_app = typer.Typer(
+    no_args_is_help=True, help="Describe and change the levels of the cluster's features."
+)
 app.add_typer(features_app, name="features", rich_help_panel=_SERVER)
 app.add_typer(topics_command.app, name="topics", rich_help_panel=CLIENT)
 app.add_typer(configs_command.app, name="configs", rich_help_panel=CLIENT)
@@ -53,9 +57,9 @@ def options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Kafka in a Python wheel: serve a broker, and look at one.
+    """Kafka in a Python wheel: run brokers, and inspect them.
 
-    Begin with `pykafka-core serve`, then `pykafka-core topics create NAME` in another terminal.
+    Start with `pykafka-core serve`, then `pykafka-core topics create NAME` in another terminal.
     """
 
 
@@ -75,27 +79,29 @@ def serve(
     ] = None,
     durability: Annotated[
         Durability | None,
-        typer.Option(help="What an acknowledgement promises; default: fsync."),
+        typer.Option(help="How safe a record is once it is acknowledged; default: fsync."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="server.properties or TOML.")
+        Path | None, typer.Option(metavar="FILE", help="Settings: server.properties or TOML.")
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="One more setting, also if a client altered it."
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting; overrides --config and values that clients altered.",
         ),
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        typer.Option(help="Lines of this level and above go to stderr."),
+        typer.Option(help="Log lines of this level and above go to stderr."),
     ] = "warning",
     metrics: Annotated[
         str | None,
         typer.Option(
             parser=not_empty,
             metavar="HOST:PORT",
-            help="Serve /metrics, /healthz, /readyz and /groups/GROUP over HTTP; default: not at all.",
+            help="Serve /metrics, /healthz, /readyz and /groups/GROUP over HTTP; default: off.",
         ),
     ] = None,
     stop_timeout: Annotated[
@@ -103,13 +109,13 @@ def serve(
         typer.Option(
             min=1,
             metavar="SECONDS",
-            help="Time for a clean stop; after it the process ends and the next start recovers.",
+            help="Time limit of a clean stop; after it the process ends, and the next start recovers.",
         ),
     ] = 25,
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C.
 
-    Prints `ready HOST:PORT data=DIR cluster=ID` when clients may connect. For example:
+    Prints `ready HOST:PORT data=DIR cluster=ID` when clients can connect. For example:
     `pykafka-core serve --data ./data --log-level info --metrics 127.0.0.1:9404`
     """
     from .serve import ServeOptions
@@ -131,9 +137,9 @@ def serve(
 
 @app.command(rich_help_panel=CLIENT)
 def status(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
-    """Show brokers, topics and groups, and what is wrong with them; exit code 1 if anything is.
+    """Show brokers, topics and groups, and their problems; exit code 1 if there are any.
 
-    For example in a health check: `pykafka-core status --json -b 127.0.0.1:9092`
+    For example, in a health check: `pykafka-core status --json -b 127.0.0.1:9092`
     """
     from .client.status import status as run
 
@@ -144,26 +150,33 @@ def status(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
 def produce(
     topic: str,
     files: Annotated[
-        list[Path] | None, typer.Argument(help="One record per line; none or - is stdin.")
+        list[Path] | None,
+        typer.Argument(help="Files with one record per line. Without files, or for -: stdin."),
     ] = None,
     bootstrap: Bootstrap = None,
     key_separator: Annotated[
         str | None,
-        typer.Option(parser=not_empty, metavar="TEXT", help="Splits each line into key and value."),
+        typer.Option(
+            parser=not_empty, metavar="TEXT", help="Separates key and value in each line."
+        ),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option(min=0, max=INT32_MAX, help="Default: by key.")
+        int | None,
+        typer.Option(
+            min=0, max=INT32_MAX, help="Partition of all records; default: chosen by key."
+        ),
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="On every record.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header of every record.")
     ] = None,
     compression: Annotated[
-        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Codec of batches.")
+        Literal["none", "gzip", "snappy", "lz4", "zstd"],
+        typer.Option(help="Compression of batches."),
     ] = "none",
-    acks: Annotated[Literal["0", "1", "all"], typer.Option(help="Who must confirm.")] = "all",
+    acks: Acks = "all",
     as_json: Json = False,
 ) -> None:
-    """Send lines of files or of stdin as records."""
+    """Send each line of files or of stdin as a record."""
     from .client.produce import ProduceOptions
     from .client.produce import produce as run
 
@@ -189,29 +202,43 @@ def consume(
     group: Annotated[
         str | None,
         typer.Option(
-            parser=not_empty, metavar="GROUP", help="Share partitions with its members, and commit."
+            parser=not_empty,
+            metavar="GROUP",
+            help="Consume as a member of this group, and commit offsets.",
         ),
     ] = None,
-    partition: Annotated[list[int] | None, typer.Option(min=0, help="Default: all.")] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option(min=0, help="Default: all partitions.")
+    ] = None,
     start: Annotated[
         str,
         typer.Option(
             "--from",
             metavar="WHERE",
-            help="beginning, end, an offset, or a time (2026-01-31T12:00 or @MILLISECONDS).",
+            help="Start at beginning, end, an offset, or a time (2026-01-31T12:00 or @MILLISECONDS).",
         ),
     ] = "beginning",
-    count: Annotated[int | None, typer.Option("--max", min=1, help="Stop after so many.")] = None,
+    count: Annotated[
+        int | None, typer.Option("--max", min=1, help="Stop after this many records.")
+    ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for more instead of stopping at the end.")
+        bool,
+        typer.Option(
+            "--follow", "-f", help="At the end, wait for new records instead of stopping."
+        ),
     ] = False,
-    keys: Annotated[bool, typer.Option("--keys", help="Print keys, then a tab.")] = False,
-    headers: Annotated[bool, typer.Option("--headers", help="Print headers, then a tab.")] = False,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="Print the key and a tab before each value.")
+    ] = False,
+    headers: Annotated[
+        bool, typer.Option("--headers", help="Print the headers and a tab before each record.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the records of a topic.
 
-    With --group from where the group is, and --from is where a group begins that has committed nothing.
+    With --group, reading starts at the committed offsets of the group; --from applies to partitions
+    without one.
     """
     from .consume.consume import ConsumeOptions
     from .consume.consume import consume as run_alone
@@ -241,19 +268,21 @@ def dump_log(
         typer.Argument(help="Files (.log .index .timeindex …) or partition directories."),
     ],
     deep: Annotated[
-        bool, typer.Option("--deep-iteration", help="Each record's offset, time and sizes too.")
+        bool,
+        typer.Option("--deep-iteration", help="Also print each record's offset, time and sizes."),
     ] = False,
     contents: Annotated[
-        bool, typer.Option("--print-data-log", help="Each record's key and value too.")
+        bool, typer.Option("--print-data-log", help="Also print each record's key and value.")
     ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Print faults only; exit code 1 if there are any.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print what a log's files hold, and check CRCs and indexes.
+    """Print the contents of log files, and check CRCs and indexes.
 
-    Lines are those of Kafka's DumpLogSegments; faults begin with the file's name.
+    Lines have the format of Kafka's DumpLogSegments. A line with a fault starts with the name of
+    the file.
     """
     from .files.dump_log import dump_log as run
 
@@ -263,16 +292,21 @@ def dump_log(
 @app.command(rich_help_panel=_SERVER)
 def repair(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A data directory, or a partition's in one.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A data directory, or the directory of a partition in it."
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Cut without asking.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the records after gaps.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the records after missing offsets.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Cut logs that are damaged, with all that follows the damage.
+    """Cut damaged logs: remove the first bad batch and all records after it.
 
-    A broker serves a damaged log up to its first bad batch and refuses writes; nothing is lost until you decide.
-    The cut is shown first. No broker may have the directory open.
+    Until then a broker serves such a log up to its first bad batch, and rejects writes to it.
+    The cut is shown first. Stop the broker of the directory before.
     """
     from .files.repair import repair as run
 
@@ -283,36 +317,40 @@ def repair(
 def format_node(
     data: Annotated[Path, typer.Option(metavar="PATH", help="The node's data directory.")],
     node_id: Annotated[
-        int, typer.Option(min=0, max=INT32_MAX, metavar="N", help="As node.id of its settings.")
+        int, typer.Option(min=0, max=INT32_MAX, metavar="N", help="The node's node.id.")
     ],
     cluster_id: Annotated[
-        str, typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node.")
+        str,
+        typer.Option(
+            "--cluster-id", "-t", metavar="ID", help="Id of the cluster; the same on every node."
+        ),
     ],
     initial_controllers: Annotated[
         str | None,
         typer.Option(
             metavar="ID@HOST:PORT:DIRECTORY_ID,...",
-            help="First voters of the metadata quorum, the same on every controller; not for a broker only.",
+            help="The first voters of the metadata quorum; the same on every controller.",
         ),
     ] = None,
     no_initial_controllers: Annotated[
         bool,
         typer.Option(
             "--no-initial-controllers",
-            help="For a broker only, a controller that is to be added to those of a cluster, or a static voter.",
+            help="For a node that is only a broker, a controller that joins a running quorum, or a static voter.",
         ),
     ] = False,
     standalone: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="For a new cluster of one, which can grow: where its listener of controllers is.",
+            help="For the first controller of a new cluster that can grow: address of its controller listener.",
         ),
     ] = None,
 ) -> None:
-    """Make a data directory for a node of a cluster, as kafka-storage format does.
+    """Format the data directory of a node of a cluster, like kafka-storage format.
 
-    A single broker needs none of it. Ids for clusters and directories are those of `pykafka-core random-uuid`.
+    A single broker formats its own directory. `pykafka-core random-uuid` prints new ids of clusters
+    and directories.
     """
     from .files.format import format_node as run
 
@@ -332,7 +370,7 @@ def format_node(
 
 @app.command("random-uuid", rich_help_panel=_SERVER)
 def random_uuid() -> None:
-    """Print a new id for a cluster or a directory, as kafka-storage random-uuid does."""
+    """Print a new id for a cluster or a directory, like kafka-storage random-uuid."""
     from .files.format import random_uuid as run
 
     run()
@@ -340,14 +378,16 @@ def random_uuid() -> None:
 
 @cluster_app.command("up")
 def cluster_up(
-    count: Annotated[int, typer.Argument(metavar="N", help="How many nodes, 1 to 7.")],
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where their data are.")],
-    port: Annotated[int, typer.Option(help="Of the first broker; the others follow.")] = 9092,
+    count: Annotated[int, typer.Argument(metavar="N", help="Number of nodes, 1 to 7.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of their data.")],
+    port: Annotated[
+        int, typer.Option(help="Port of the first broker; the others use the ports after it.")
+    ] = 9092,
 ) -> None:
-    """Run N brokers as one cluster on this machine, a process each, until Ctrl-C.
+    """Run a cluster of N brokers on this machine, each in its own process, until Ctrl-C.
 
-    Prints `ready HOST:PORT,...` when clients may connect. New topics have three replicas, and acks=all waits for two.
-    The same command brings back what an earlier one left.
+    Prints `ready HOST:PORT,...` when clients can connect. New topics have three replicas, and
+    acks=all waits for two. The same command restarts the cluster with its data.
     """
     from .cluster.up import up
 
@@ -359,13 +399,13 @@ def cluster_status(
     bootstrap: Bootstrap = None,
     as_json: Json = False,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Show it again every second, until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Repeat every second, until Ctrl-C.")
     ] = False,
 ) -> None:
     """Show nodes, controllers and partitions that lack replicas; exit code 1 if anything is wrong.
 
-    A voter's lag is in metadata records, its silence the time since it last fetched them. For example:
-    `pykafka-core cluster status --watch -b 127.0.0.1:9092,127.0.0.1:9093`
+    A voter's lag is a number of metadata records; its silence is the time since its last fetch. For
+    example: `pykafka-core cluster status --watch -b 127.0.0.1:9092,127.0.0.1:9093`
     """
     from .cluster.status import status as run
 
@@ -373,13 +413,13 @@ def cluster_status(
 
 
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be asked, and ask nothing.")
+    bool, typer.Option("--dry-run", help="Check and show the change, but do not make it.")
 ]
 
 
 @quorum_app.command("describe")
 def quorum_describe(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
-    """Show voters and observers of the metadata quorum, and how far each is, as kafka-metadata-quorum does."""
+    """Show the voters and observers of the quorum and their lag, like kafka-metadata-quorum."""
     from .cluster.quorum import describe as run
 
     run(bootstrap, as_json=as_json)
@@ -387,18 +427,25 @@ def quorum_describe(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
 
 @quorum_app.command("add")
 def quorum_add(
-    voter: Annotated[str, typer.Argument(metavar="ID@HOST:PORT[:DIRECTORY_ID]")],
+    voter: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID@HOST:PORT[:DIRECTORY_ID]",
+            help="Controller to add; DIRECTORY_ID is in its meta.properties.",
+        ),
+    ],
     listener: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the listener of controllers at HOST:PORT.")
+        str, typer.Option(metavar="NAME", help="Name of the controller listener at HOST:PORT.")
     ] = "CONTROLLER",
     bootstrap: Bootstrap = None,
     as_json: Json = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Have a controller that follows the metadata quorum vote in it.
+    """Add a controller to the voters of the metadata quorum.
 
-    It has to run and to have caught up: `quorum describe` shows it as an observer. The directory id, that of
-    its meta.properties, is looked up there. For example: `pykafka-core quorum add 4@d:9093 -b a:9092`
+    The controller must be running and caught up: `quorum describe` shows it as an observer whose
+    lag is 0. Without DIRECTORY_ID, its id is taken from there. For example:
+    `pykafka-core quorum add 4@d:9093 -b a:9092`
     """
     from .cluster.quorum import add as run
 
@@ -407,14 +454,15 @@ def quorum_add(
 
 @quorum_app.command("remove")
 def quorum_remove(
-    voter: Annotated[str, typer.Argument(metavar="ID[:DIRECTORY_ID]")],
+    voter: Annotated[str, typer.Argument(metavar="ID[:DIRECTORY_ID]", help="Voter to remove.")],
     bootstrap: Bootstrap = None,
     as_json: Json = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Have the metadata quorum go on without a voter, which may be gone; if it runs, it is an observer then.
+    """Remove a controller from the voters of the metadata quorum.
 
-    For example: `pykafka-core quorum remove 3 --dry-run`
+    It may be down. If it is running, it becomes an observer. For example:
+    `pykafka-core quorum remove 3 --dry-run`
     """
     from .cluster.quorum import remove as run
 
@@ -422,16 +470,19 @@ def quorum_remove(
 
 
 Levels = Annotated[
-    list[str], typer.Argument(metavar="NAME=LEVEL...", help="Of features that `describe` shows.")
+    list[str],
+    typer.Argument(
+        metavar="NAME=LEVEL...", help="Features, as `describe` shows them, and their new levels."
+    ),
 ]
 Judged = Annotated[
-    bool, typer.Option("--dry-run", help="Have the controller judge it, and change nothing.")
+    bool, typer.Option("--dry-run", help="The controller checks the change, but does not make it.")
 ]
 
 
 @features_app.command("describe")
 def features_describe(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
-    """Show what a broker supports and what is finalized, as kafka-features does."""
+    """Show the supported and the finalized levels of features, like kafka-features."""
     from .cluster.features import describe as run
 
     run(bootstrap, as_json=as_json)
@@ -444,7 +495,7 @@ def features_upgrade(
     as_json: Json = False,
     dry_run: Judged = False,
 ) -> None:
-    """Finalize higher levels, all of them or none.
+    """Finalize higher levels of features; all of them change or none.
 
     For example: `pykafka-core features upgrade transaction.version=2 --dry-run`
     """
@@ -458,13 +509,13 @@ def features_upgrade(
 def features_downgrade(
     levels: Levels,
     unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="Also where metadata may be lost by it.")
+        bool, typer.Option("--unsafe", help="Allow downgrades that may lose metadata.")
     ] = False,
     bootstrap: Bootstrap = None,
     as_json: Json = False,
     dry_run: Judged = False,
 ) -> None:
-    """Finalize lower levels, all of them or none; level 0 is off."""
+    """Finalize lower levels of features; all of them change or none. Level 0 disables a feature."""
     from .cluster.features import Way
     from .cluster.features import change as run
 
@@ -478,15 +529,16 @@ app.command(rich_help_panel=_SERVER)(doctor)
 @app.command(rich_help_panel="See it work")
 def demo(
     data: Annotated[
-        Path | None, typer.Option(help="Keep the broker's data here; default: a temporary place.")
+        Path | None,
+        typer.Option(help="Data directory, which is kept; default: a temporary directory."),
     ] = None,
     flights: Annotated[
-        int, typer.Option(min=1, max=FLIGHTS_COUNT, help="How many, from the first on.")
+        int, typer.Option(min=1, max=FLIGHTS_COUNT, help="Number of flights, from the first on.")
     ] = FLIGHTS_COUNT,
     spark: Annotated[
         bool, typer.Option(help="Also count them with Spark; needs Java and pykafka_core\\[spark].")
     ] = True,
-    plots: Annotated[Path, typer.Option(help="Where Spark's part puts its plots.")] = Path(
+    plots: Annotated[Path, typer.Option(help="Directory for the plots of the Spark part.")] = Path(
         "pykafka-core-demo"
     ),
 ) -> None:

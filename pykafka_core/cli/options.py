@@ -1,7 +1,7 @@
 """Options of several commands."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,14 +15,18 @@ Bootstrap = Annotated[
         help="A broker of the cluster; default: 127.0.0.1:9092.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="For scripts: JSON on stdout.")]
+Acks = Annotated[
+    Literal["0", "1", "all"],
+    typer.Option(help="Replicas that must confirm: none (0), the leader (1), or all in sync."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout, for scripts.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
 def not_empty(text: str) -> str:
     """Refuse an empty text; otherwise ``--data=$UNSET`` means the current folder."""
     if not text:
-        raise typer.BadParameter("it is empty; name it, or leave the option out")
+        raise typer.BadParameter("it is empty; give a value, or leave the option out")
     return text
 
 

@@ -94,8 +94,8 @@ class ServeOptions(NamedTuple):
 
 
 _ADVICE = {
-    errno.EADDRINUSE: "another process listens there: stop it, or choose another port with --listen (0 is a free one)",
-    errno.EADDRNOTAVAIL: "this machine has no such address: --listen takes one of its own, or 127.0.0.1",
+    errno.EADDRINUSE: "another process uses that port: stop it, or choose another port with --listen (0 is a free one)",
+    errno.EADDRNOTAVAIL: "this machine does not have that address: choose one of its own, or 127.0.0.1, with --listen",
     errno.EACCES: "ports below 1024 need privileges: choose a higher one with --listen",
 }
 _OPTIONS = frozenset(
@@ -143,7 +143,7 @@ def _serve(options: ServeOptions, signalled: int, wake_up: int) -> None:
         try:
             _serve_until(signalled, broker, "" if metrics is None else metrics.address)
         except ClosedError as error:
-            advice = "start it again: what was committed is applied then; its log says where the fault is"
+            advice = "find the fault in its log, and start it again: the start applies the committed metadata"
             raise CliError(str(error), advice) from error
 
 
@@ -158,9 +158,7 @@ def _bounded(seconds: int, signalled: int, wake_up: int) -> Iterator[None]:
     def watch() -> None:
         _wait(signalled)
         if not stopped.wait(seconds):
-            text = (
-                f"the stop took longer than {seconds} s and was cancelled: the next start recovers"
-            )
+            text = f"the stop took longer than {seconds} s and was cancelled: the next start recovers the logs"
             try:
                 print(f"pykafka-core: {text}", file=sys.stderr, flush=True)
             finally:
@@ -190,8 +188,8 @@ def _undo_alterations(broker: "Broker", options: ServeOptions) -> None:
     try:
         broker.undo_alterations(_name_and_value(text)[0] for text in options.settings)
     except KafkaError as error:
-        advice = "set what it goes together with by --set too, or leave it out"
-        raise CliError(f"what was altered cannot be undone: {error}", advice) from error
+        advice = "also set the settings that it depends on with --set, or leave it out"
+        raise CliError(f"cannot undo the altered settings: {error}", advice) from error
 
 
 def _metrics_place(text: str) -> tuple[str, int]:
@@ -375,7 +373,7 @@ def _data(options: ServeOptions, settings: Mapping[str, str]) -> Path | None:
     if options.durability == "memory":
         if options.data is not None:
             advice = "leave out --data, or choose another durability"
-            raise CliError("memory keeps nothing in a directory", advice, exit_code=USAGE)
+            raise CliError("--durability memory does not use a directory", advice, exit_code=USAGE)
         return None
     if options.data is not None:
         return options.data

@@ -48,7 +48,7 @@ def test_formatted_directory_contains_its_cluster_and_its_voters(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--initial-controllers", "1@h:1"), "names no controller"),
+        (("--initial-controllers", "1@h:1"), "is not a controller"),
         (("--initial-controllers", "7@h:1:AAAAAAAAAAAAAAAAAAAAAQ"), "not among the controllers"),
     ],
 )

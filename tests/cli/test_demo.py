@@ -35,7 +35,7 @@ def test_flights_are_read_back_verified_and_counted(
     assert run("--no-spark", "--data", str(tmp_path)) == 0
     printed = capsys.readouterr().out
     assert f"Verified: {FLIGHTS:,} records are those that were sent" in printed
-    assert f"{FLIGHTS:,} flights are there once, each carrier's in order" in " ".join(
+    assert f"{FLIGHTS:,} flights are stored once, each carrier's in order" in " ".join(
         printed.split()
     )
     assert f"the group has read {FLIGHTS:,} flights" in printed
@@ -96,7 +96,7 @@ def test_killed_spark_query_counts_each_flight_once(
     assert known is not None
     redelivered, duplicates = (int(number.replace(",", "")) for number in known.groups())
     assert duplicates == FLIGHTS * 3 // 10
-    assert redelivered > 0, "the batch that was killed did not come again"
+    assert redelivered > 0, "the killed batch was not repeated"
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in PLOTS)
 
 

@@ -98,13 +98,13 @@ def test_a_changed_byte_is_a_fault(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("kind", "entry", "fault"),
     [
-        (".index", struct.pack(">ii", 5, 9), "offset 10 does not end a batch at position 9"),
-        (".index", struct.pack(">ii", 1, 0), "offset 6 does not end a batch at position 0"),
-        (".index", struct.pack(">ii", 2, 0) + b"\1\1\1", "11 is no multiple of an entry's 8"),
+        (".index", struct.pack(">ii", 5, 9), "offset 10 is not the last of a batch at position 9"),
+        (".index", struct.pack(">ii", 1, 0), "offset 6 is not the last of a batch at position 0"),
+        (".index", struct.pack(">ii", 2, 0) + b"\1\1\1", "11 is not a multiple of an entry's 8"),
         (".timeindex", struct.pack(">qi", 9, 2), "timestamp 9 ends at offset 7"),
         (".timeindex", struct.pack(">qi", -1, 1), "timestamp -1 ends at offset 6"),
-        (".timeindex", b"\1\1", "2 is no multiple of an entry's 12"),
-        (".txnindex", b"\1\1\1", "3 is no multiple of an entry's 34"),
+        (".timeindex", b"\1\1", "2 is not a multiple of an entry's 12"),
+        (".txnindex", b"\1\1\1", "3 is not a multiple of an entry's 34"),
     ],
 )
 def test_an_index_must_point_at_the_ends_of_batches(

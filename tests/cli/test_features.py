@@ -74,9 +74,9 @@ def test_dry_run_is_checked_and_changes_nothing(
         (Way.UPGRADE, ["kraft.version=2"], "only supports versions 0-1"),
         (Way.UPGRADE, ["no.such=1"], "does not support this feature"),
         (Way.UNSAFE_DOWNGRADE, ["metadata.version=7"], "not supported"),
-        (Way.UPGRADE, [TRANSACTIONS], "names no level"),
-        (Way.UPGRADE, [f"{TRANSACTIONS}=-1"], "names no level"),
-        (Way.UPGRADE, [f"{TRANSACTIONS}=40000"], "names no level"),
+        (Way.UPGRADE, [TRANSACTIONS], "is not the level of a feature"),
+        (Way.UPGRADE, [f"{TRANSACTIONS}=-1"], "is not the level of a feature"),
+        (Way.UPGRADE, [f"{TRANSACTIONS}=40000"], "is not the level of a feature"),
         (Way.UPGRADE, [f"{TRANSACTIONS}=2", f"{TRANSACTIONS}=1"], "twice"),
     ],
 )

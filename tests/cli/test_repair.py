@@ -52,8 +52,8 @@ def test_nothing_is_cut_without_consent(data: Path, capsys: Capture) -> None:
     out, errors = capsys.readouterr()
     assert out.splitlines() == [
         f"{data / DAMAGED}: damaged: valid batches follow a damaged one at offset 100",
-        "  would go: offsets 100 to 119, 2,340 bytes",
-        "    00000000000000000100.log from position 0 on",
+        "  would remove: offsets 100 to 119, 2,340 bytes",
+        "    00000000000000000100.log from position 0",
     ]
     assert "nothing was cut" in errors
     assert "--yes" in errors
@@ -77,7 +77,7 @@ def test_a_data_directory_is_repaired_as_a_whole(data: Path, capsys: Capture) ->
     for partition in cuts:
         assert sizes(data / partition) == sizes_of_kafka(partition), partition
     assert run("repair", data) == 0
-    assert capsys.readouterr().out.endswith("partitions are whole\n")
+    assert capsys.readouterr().out.endswith("partitions are intact\n")
 
 
 def test_checkpoints_do_not_exceed_the_cut(data: Path) -> None:
@@ -118,7 +118,7 @@ def test_segments_after_the_damage_are_deleted_whole(tmp_path: Path, capsys: Cap
     assert run("repair", partition, "--yes") == 0
     out = capsys.readouterr().out
     assert "offsets 1 to 3" in out
-    assert f"{2:020}.log whole\n    {3:020}.log whole" in out
+    assert f"{2:020}.log, the whole file\n    {3:020}.log, the whole file" in out
     assert "repaired 1 partition\n" in out
     with Log.open(partition) as log:
         assert log.log_end_offset == 1
@@ -168,7 +168,7 @@ def test_records_after_a_gap_are_kept_on_request(tmp_path: Path, capsys: Capture
     (cut,) = json.loads(capsys.readouterr().out)
     assert (cut["log_end_offset"], cut["kept_from"], cut["offsets"]) == (1, 2, 3)
     assert run("repair", partition, "--keep", "--yes") == 0
-    assert "or stays, with --keep: 3 offsets from 2 on" in capsys.readouterr().out
+    assert "with --keep, would keep: 3 offsets from 2" in capsys.readouterr().out
     with Log.open(partition) as log:
         assert (log.damaged_at, log.log_end_offset) == (None, 5)
         assert [record.offset for record in log] == [0, 2, 3, 4]
@@ -183,7 +183,7 @@ def test_gap_after_a_kept_one_is_named_before_anything_is_reported_as_repaired(
     out, errors = capsys.readouterr()
     assert "repaired" not in out
     assert (
-        f"{partition} is not whole yet: damaged: offsets 3 to 3 were synced and are gone" in errors
+        f"{partition} is not intact yet: damaged: offsets 3 to 3 were synced and are gone" in errors
     )
     assert run("repair", partition, "--keep", "--yes") == 0
     assert "repaired 1 partition\n" in capsys.readouterr().out
@@ -244,7 +244,7 @@ def test_cut_that_leaves_no_topic_warns_that_the_next_start_is_rejected(
     metadata = path.parent
     assert run("repair", metadata) == 1
     out = capsys.readouterr().out
-    assert f"the next start will be refused: {data} holds " in out
+    assert f"the next start will fail: {data} holds " in out
     assert f"move their directories out of {data}" in out
     assert "-stray" not in out
     assert run("repair", data, "--json") == 1

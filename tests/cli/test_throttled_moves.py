@@ -101,7 +101,7 @@ def test_throttled_move_waits_while_another_one_completes(moved: Moved, data: Pa
 
 def test_a_throttle_ends_with_the_wait_for_its_move(moved: Moved) -> None:
     assert moved.move("--throttle", "100000000") == 0
-    assert "the throttle stays" not in moved.capsys.readouterr().err
+    assert "the throttle remains" not in moved.capsys.readouterr().err
     moved.wait_throttles({})
     assert moved.cluster.wait_isr(moved.name, 0, [0, 2]) == (0, 2)
     assert consume(moved.cluster.bootstrap_servers, moved.name, BATCHES) == records()
@@ -170,7 +170,7 @@ def test_rejected_move_leaves_no_throttle(moved: Moved, tmp_path: Path) -> None:
         assert moved.reassign("--plan", str(file), "--throttle", "0") == 1
         error = moved.capsys.readouterr().err
         assert said in error
-        assert "the throttle stays" not in error
+        assert "the throttle remains" not in error
         moved.wait_throttles({})
 
 
@@ -185,7 +185,7 @@ def test_ctrl_c_reports_that_the_throttle_stays_and_how_to_remove_it(moved: Move
     assert moved.move("--throttle", "0") == 130
     thread.join()
     said = moved.capsys.readouterr().err
-    assert "the throttle stays" in said
+    assert "the throttle remains" in said
     assert f"topics reassign --cancel {moved.name}" in said
     assert moved.adding() == [[2]]
     moved.wait_throttles(of_move("0"))

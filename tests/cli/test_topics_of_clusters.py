@@ -131,20 +131,23 @@ def test_out_of_sync_replica_leads_after_an_unclean_election(capsys: Capture) ->
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["reassign"], "not clear"),
-        (["reassign", "--cancel", "--to", "1"], "not clear"),
-        (["reassign", "--cancel", "--throttle", "1"], "nothing is copied"),
+        (["reassign"], "do not select one action"),
+        (["reassign", "--cancel", "--to", "1"], "do not select one action"),
+        (["reassign", "--cancel", "--throttle", "1"], "--throttle is only for moves"),
         (["reassign", "--to", "0", "--throttle", "-1"], "--throttle"),
         (["reassign", "--to", "0", "--throttle", str(2**63)], "--throttle"),
-        (["reassign", "--list", "--preserve-throttles"], "no throttle would be removed"),
-        (["reassign", "--verify"], "name topics"),
+        (
+            ["reassign", "--list", "--preserve-throttles"],
+            "--preserve-throttles is only for --cancel",
+        ),
+        (["reassign", "--verify"], "name the topics to verify"),
         (["reassign", "--verify", "no-such"], "no topic no-such"),
         (["reassign", "--to", "0,9"], "no broker 9"),
-        (["reassign", "--to", "x"], "names no nodes"),
+        (["reassign", "--to", "x"], "is not a list of node ids"),
         (["reassign", "--replication-factor", "4"], "there are 3 nodes"),
         (["reassign", "no-such", "--to", "0"], "no topic no-such"),
         (["elect", "no-such"], "no topic no-such"),
-        (["reassign", "--plan", "/no/such/file"], "is no plan"),
+        (["reassign", "--plan", "/no/such/file"], "is not a plan"),
     ],
 )
 def test_invalid_reassignment_is_rejected(

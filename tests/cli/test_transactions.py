@@ -246,7 +246,7 @@ def test_one_of_several_transactions_must_be_named_to_be_aborted(
     for producer_id in (7, 8):
         hang(unverified, producer_id)
     assert run("abort", f"{TOPIC}:0", "--yes") == 2
-    assert "say whose with --producer-id" in capsys.readouterr().err
+    assert "choose one with --producer-id" in capsys.readouterr().err
     assert run("abort", f"{TOPIC}:0", "--yes", "--producer-id", "7") == 0
     assert open_starts(unverified, 0) == [1]
 

@@ -93,7 +93,9 @@ def _is_done(change: Callable[[], object]) -> bool:
     try:
         change()
     except CliError as error:
-        if any(one in str(error) for one in ("REQUEST_TIMED_OUT", "is not known by one directory")):
+        if any(
+            one in str(error) for one in ("REQUEST_TIMED_OUT", "is not known; the observers are")
+        ):
             return False
         raise
     return True

@@ -209,13 +209,13 @@ def test_invalid_changes_of_the_voters_are_rejected(tmp_path: Path) -> None:
     [
         (quorum.remove, "1", "the last voter"),
         (quorum.remove, f"7:{'A' * 22}", "not among the voters 1"),
-        (quorum.remove, "4000000000", "no node id"),
+        (quorum.remove, "4000000000", "not a node id"),
         (quorum.remove, f"1:{'B' * 22}", "B"),
         (ADD, f"1@h:1:{'B' * 21}A", "among the voters 1 already"),
         (ADD, f"2@h:1:{'B' * 21}A", "does not follow the quorum"),
-        (ADD, f"4000000000@h:1:{'B' * 21}A", "no node id"),
+        (ADD, f"4000000000@h:1:{'B' * 21}A", "not a node id"),
         (ADD, f"2@h:99999:{'B' * 21}A", "port 99999"),
-        (ADD, "2@h:1", "is not known by one directory"),
+        (ADD, "2@h:1", "is not known; the observers are"),
     ],
 )
 def test_dry_run_reports_a_rejection(
@@ -245,7 +245,7 @@ def test_dry_run_checks_that_a_majority_remains() -> None:
         )
 
     quorum._check_removal(found(0, 100, 90_000), 3, "d")
-    with pytest.raises(CliError, match="of the voters 1,3 only 1 would be there"):
+    with pytest.raises(CliError, match="of the voters 1,3 only 1 would be running"):
         quorum._check_removal(found(0, 100, 90_000), 2, "d")
 
 

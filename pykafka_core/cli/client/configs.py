@@ -24,7 +24,7 @@ def describe(
     kind: Kind,
     name: Annotated[str, typer.Argument(help="Topic name or broker id.")],
     everything: Annotated[
-        bool, typer.Option("--all", help="Defaults too, not only what was set.")
+        bool, typer.Option("--all", help="Also show the defaults of settings that are not set.")
     ] = False,
     bootstrap: Bootstrap = None,
     as_json: Json = False,
@@ -56,12 +56,17 @@ def describe(
 def alter(
     kind: Kind,
     name: Annotated[str, typer.Argument(help="Topic name or broker id.")],
-    to_set: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")] = None,
-    delete: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    to_set: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting and its new value."),
+    ] = None,
+    delete: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A setting to delete.")
+    ] = None,
     bootstrap: Bootstrap = None,
     as_json: Json = False,
 ) -> None:
-    """Set settings, or delete them so that defaults apply."""
+    """Set settings, or delete them to restore their defaults."""
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
 
     changes = dict(pair(text) for text in to_set or ())

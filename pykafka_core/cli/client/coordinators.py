@@ -67,8 +67,8 @@ def check_all_answer(found: Cluster, kind: Kind, what: str) -> None:
         )
         raise CliError(
             "\n  ".join([f"{what}: no coordinator answers for", *lines]),
-            "start the brokers of these partitions, see in the logs of those that run why they do not "
-            "coordinate, and try again",
+            "start the brokers of these partitions, or look for the reason in the logs of those that run; "
+            "then try again",
         )
 
 
@@ -83,7 +83,7 @@ def _leaders(found: Cluster, topic: str) -> dict[int, int]:
     (row,) = answer.topics
     if row.error_code == UnknownTopicOrPartitionError.code:
         return {}
-    check(row.error_code, f"cannot see who leads {topic}")
+    check(row.error_code, f"cannot find the leaders of {topic}")
     return {one.partition_index: one.leader_id for one in row.partitions}
 
 

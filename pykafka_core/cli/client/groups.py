@@ -77,7 +77,7 @@ def describe(
 def members(
     groups: GroupIdsOrAll = None, bootstrap: Bootstrap = None, as_json: Json = False
 ) -> None:
-    """Show each member, where it runs, and its partitions."""
+    """Show each member, its host and its partitions."""
     with _described(bootstrap, groups) as (_, _, found):
         there = [(group, member) for group in found for member in group.members]
         if as_json:
@@ -88,7 +88,7 @@ def members(
 
 @app.command()
 def lag(groups: GroupIdsOrAll = None, bootstrap: Bootstrap = None, as_json: Json = False) -> None:
-    """Show how far groups are behind in each partition, and which member has it."""
+    """Show the lag of groups in each partition, and the member that consumes it."""
     with _described(bootstrap, groups) as (client, cluster, found):
         rows = [_row(group, one) for group in found for one in lags(client, cluster, group)]
         if as_json:
@@ -112,7 +112,7 @@ def why(
 ) -> None:
     """Explain why a group rebalances or is stuck: missing members, the last events, and its lag.
 
-    For example `pykafka-core groups why billing --metrics 127.0.0.1:9404`
+    For example: `pykafka-core groups why billing --metrics 127.0.0.1:9404`
     """
     from .groups_why import why as run
 
@@ -127,27 +127,32 @@ def reset_offsets(
         typer.Option(metavar="TOPIC[:P,P]", help="A topic, or some of its partitions."),
     ] = None,
     all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="All that the group has committed.")
+        bool, typer.Option("--all-topics", help="All topics with committed offsets of the group.")
     ] = False,
-    to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="The first record there is.")
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="The first record.")] = False,
+    to_latest: Annotated[
+        bool, typer.Option("--to-latest", help="The end, after the last record.")
     ] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the last record.")] = False,
-    to_offset: Annotated[int | None, typer.Option(min=0, metavar="OFFSET")] = None,
+    to_offset: Annotated[
+        int | None, typer.Option(min=0, metavar="OFFSET", help="This offset.")
+    ] = None,
     to_datetime: Annotated[
         str | None,
         typer.Option(
-            metavar="WHEN", help="The first record since: 2026-01-31T12:00 or @MILLISECONDS."
+            metavar="WHEN",
+            help="The first record from a time on: 2026-01-31T12:00 or @MILLISECONDS.",
         ),
     ] = None,
     shift_by: Annotated[
-        int | None, typer.Option(metavar="N", help="Records forward; back if below 0.")
+        int | None,
+        typer.Option(metavar="N", help="Forward by N records; backward if N is negative."),
     ] = None,
     from_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Lines of topic,partition,offset.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A file with lines of topic,partition,offset."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be committed, and end.")
+        bool, typer.Option("--dry-run", help="Show the new offsets, but do not commit them.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Commit without asking.")] = False,
     bootstrap: Bootstrap = None,
@@ -155,7 +160,8 @@ def reset_offsets(
 ) -> None:
     """Commit other offsets for a group that has no members.
 
-    They are shown first. Offsets that a partition does not have become its first or its end.
+    The new offsets are shown first. Offsets outside a partition's range are moved to its start or
+    its end.
     """
     from .groups_reset import ResetOptions
     from .groups_reset import reset_offsets as run

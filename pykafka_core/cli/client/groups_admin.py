@@ -260,7 +260,7 @@ def check_has_no_members(group: Group) -> None:
     named = [str(one) for one in group.members[:_NAMED_MAX]]
     if len(group.members) > _NAMED_MAX:
         named.append(f"{len(group.members) - _NAMED_MAX:,} more")
-    advice = "stop them first; one that was killed stays until its session times out"
+    advice = "stop them first; a killed member remains until its session times out"
     raise CliError(f"{group.group} has members: {', '.join(named)}", advice)
 
 

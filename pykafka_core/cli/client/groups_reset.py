@@ -104,11 +104,13 @@ def _check(options: ResetOptions) -> None:
     given = [name for name, value in values.items() if value is not None and value is not False]
     if len(given) != 1:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in _TARGETS)
-        raise CliError("say once where to reset to", f"use one of {names}", exit_code=USAGE)
+        raise CliError(
+            "the options do not select one target", f"use one of {names}", exit_code=USAGE
+        )
     scopes = [bool(options.topics), options.all_topics, options.from_file is not None]
     if scopes.count(True) != 1:
         advice = "use --topic TOPIC[:P,P], --all-topics, or the partitions of --from-file"
-        raise CliError("say once what to reset", advice, exit_code=USAGE)
+        raise CliError("the options do not select the partitions once", advice, exit_code=USAGE)
 
 
 def _plan(
@@ -149,7 +151,7 @@ def _scope(
         raise _unknown(cluster, min(missing))
     if not found - missing:
         advice = "name topics with --topic"
-        raise CliError(f"{options.group} has committed no offset of a topic that exists", advice)
+        raise CliError(f"{options.group} has not committed an offset of an existing topic", advice)
     return set(found - missing)
 
 
@@ -203,8 +205,8 @@ def _since(client: "AdminClient", when: str, end: Mapping[Partition, int]) -> di
     try:
         timestamp = max(0, time_ms(when))  # negative timestamps have a special meaning
     except (ValueError, OverflowError):
-        advice = "use a time as 2026-01-31T12:00, or @MILLISECONDS"
-        raise CliError(f"--to-datetime {when!r} is no time", advice, exit_code=USAGE) from None
+        advice = "use a time such as 2026-01-31T12:00, or @MILLISECONDS"
+        raise CliError(f"--to-datetime {when!r} is not a time", advice, exit_code=USAGE) from None
     found = offsets(client, end, OffsetSpec.for_timestamp(timestamp))
     return {one: end[one] if offset < 0 else offset for one, offset in found.items()}
 
@@ -214,8 +216,8 @@ def _shifted(
 ) -> dict[Partition, int]:
     missing = [f"{one.topic}-{one.partition}" for one in partitions if one not in current]
     if missing:
-        text = f"nothing is committed to shift from in {', '.join(missing[:_NAMED_MAX])}"
-        raise CliError(text, "use --to-earliest, --to-latest or --to-offset there")
+        text = f"cannot shift without a committed offset: {', '.join(missing[:_NAMED_MAX])}"
+        raise CliError(text, "use --to-earliest, --to-latest or --to-offset for these partitions")
     return {one: current[one] + by for one in partitions}
 
 
@@ -228,7 +230,7 @@ def _read(path: Path) -> dict[Partition, int]:
                 if row:
                     one, offset = _line(path, number, row)
                     if asked.setdefault(one, offset) != offset:
-                        raise _bad_line(path, number, "names a partition again")
+                        raise _bad_line(path, number, "repeats a partition with another offset")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise CliError(f"cannot read {path}: {reason}", exit_code=USAGE) from error

@@ -41,15 +41,15 @@ def _ask(metrics: str, group: str) -> dict[str, Any]:
             if isinstance(found, dict):
                 return found
     except (OSError, HTTPException, ValueError) as error:
-        advice = f"start the broker with `pykafka-core serve --metrics {DEFAULT_METRICS}`, and name that with --metrics"
+        advice = f"start it with `pykafka-core serve --metrics {DEFAULT_METRICS}`, and pass its address with --metrics"
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise CliError(f"no broker tells about groups at {metrics}: {reason}", advice) from error
+        raise CliError(f"cannot read groups from {metrics}: {reason}", advice) from error
     finally:
         connection.close()
     text = body.decode(errors="replace").strip()
     if response.status == _HTTP_NOT_FOUND and text.startswith("there is no group"):
         raise CliError(f"there is no group {group}", "see `pykafka-core groups list`")
-    raise CliError(f"{metrics} does not tell about {group}: {text[:500]}", "try again in a second")
+    raise CliError(f"cannot read {group} from {metrics}: {text[:500]}", "try again in a second")
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -62,4 +62,4 @@ def _show(found: dict[str, Any]) -> None:
     ]
     print_table(members, title="members", empty="no members")
     print_table(found["lag"], title="lag", empty="nothing is committed")
-    print_table(found["history"], title="what happened, oldest first", empty="no history")
+    print_table(found["history"], title="events, oldest first", empty="no history")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 app = typer.Typer(
-    help="List, create, describe, delete, elect leaders of and move topics.", no_args_is_help=True
+    help="List, create, describe, move and delete topics, and elect leaders.", no_args_is_help=True
 )
 app.command()(elect)
 app.command()(reassign)

@@ -14,7 +14,7 @@ from . import wire
 ELECT_LEADERS, VERSION = 43, 2
 PREFERRED, UNCLEAN = 0, 1
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAMES]...", help="Of topics; default: all.")
+    list[str] | None, typer.Argument(metavar="[NAMES]...", help="Names of topics; default: all.")
 ]
 
 
@@ -24,15 +24,15 @@ def elect(
         bool,
         typer.Option(
             "--unclean",
-            help="Elect a replica out of sync for partitions without a leader. Records may be lost.",
+            help="Elect an out-of-sync replica for partitions without a leader. Records may be lost.",
         ),
     ] = False,
     bootstrap: Bootstrap = None,
     as_json: Json = False,
 ) -> None:
-    """Elect leaders: the preferred replica of each partition, which is the first of its list.
+    """Elect the preferred replica of each partition as its leader: the first of its replicas.
 
-    With --unclean, instead, a replica that is not in sync, for partitions without a leader.
+    With --unclean: elect an out-of-sync replica, only for partitions without a leader.
     """
     what = "cannot elect leaders"
     with wire.cluster(bootstrap, what) as cluster:

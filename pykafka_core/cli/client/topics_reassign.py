@@ -29,7 +29,7 @@ LOOK_S = 0.1
 _CANNOT = "cannot reassign partitions"
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAMES]...", help="Of topics; default: all.")
+    list[str] | None, typer.Argument(metavar="[NAMES]...", help="Names of topics; default: all.")
 ]
 
 
@@ -40,20 +40,25 @@ def reassign(
         typer.Option("--to", metavar="IDS", help="Nodes that may have replicas, such as 1,2,3."),
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, help="Replicas of each partition; default: as many as now.")
+        int | None, typer.Option(min=1, help="Replicas of each partition; default: unchanged.")
     ] = None,
     plan_file: Annotated[
         Path | None,
-        typer.Option("--plan", metavar="FILE", help="JSON as kafka-reassign-partitions takes it."),
+        typer.Option(
+            "--plan", metavar="FILE", help="JSON in the format of kafka-reassign-partitions."
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would change.")
+        bool, typer.Option("--dry-run", help="Show the changes, but do not make them.")
     ] = False,
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Give up what is in progress; replicas go back.")
+        bool,
+        typer.Option(
+            "--cancel", help="Cancel the moves in progress; replicas return to their former nodes."
+        ),
     ] = False,
     progress: Annotated[
-        bool, typer.Option("--list", help="Only show what is in progress.")
+        bool, typer.Option("--list", help="Only show the moves in progress.")
     ] = False,
     throttle: Annotated[
         int | None,
@@ -61,31 +66,33 @@ def reassign(
             min=0,
             max=RATE_MAX,
             metavar="BYTES",
-            help="Copy so many bytes a second, to and from each node.",
+            help="Copy at most this many bytes per second, to and from each node.",
         ),
     ] = None,
     verify: Annotated[
         bool,
         typer.Option(
             "--verify",
-            help="Show what is in progress of NAMES; if nothing is, remove their throttle.",
+            help="Show the moves of NAMES in progress; if there are none, remove their throttle.",
         ),
     ] = False,
     preserve_throttles: Annotated[
         bool,
-        typer.Option("--preserve-throttles", help="With --cancel: leave the throttle as it is."),
+        typer.Option("--preserve-throttles", help="With --cancel: keep the throttle."),
     ] = False,
-    wait: Annotated[bool, typer.Option(help="Wait until all are where they are to be.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until all moves are complete.")] = True,
     bootstrap: Bootstrap = None,
     as_json: Json = False,
 ) -> None:
     """Move partitions to other nodes, or change how many replicas they have.
 
-    As many replicas as possible stay where they are. Ctrl-C ends the wait, not the move: see --cancel. For example, to
-    empty node 3: `pykafka-core topics reassign --to 1,2,4 --dry-run`, then the same without --dry-run.
+    As many replicas as possible stay where they are. Ctrl-C ends the wait, but not the move: see
+    --cancel. For example, to empty node 3: `pykafka-core topics reassign --to 1,2,4 --dry-run`,
+    then the same without --dry-run.
 
-    A --throttle ends with the wait for the move, or with --cancel. After Ctrl-C or --no-wait it stays until --verify
-    finds no move in progress. Its removal also removes the rates that are set for single brokers.
+    The throttle is removed when the wait for the move ends, and by --cancel. After Ctrl-C or
+    --no-wait it remains until --verify finds no move in progress. Its removal also removes the
+    rates that are set for single brokers.
     """
     given = [
         to is not None or replication_factor is not None,
@@ -95,14 +102,18 @@ def reassign(
         verify,
     ]
     if sum(given) != 1:
-        advice = "give --to or --replication-factor, --plan, --cancel, --verify or --list"
-        raise CliError("what is to be done is not clear", advice, exit_code=USAGE)
+        advice = "use one of --to or --replication-factor, --plan, --cancel, --verify and --list"
+        raise CliError("the options do not select one action", advice, exit_code=USAGE)
     if throttle is not None and (cancel or progress or verify):
-        raise CliError("nothing is copied by that", "give --throttle with a move", exit_code=USAGE)
+        raise CliError(
+            "--throttle is only for moves",
+            "use it with --to, --replication-factor or --plan",
+            exit_code=USAGE,
+        )
     if verify and not names:
-        raise CliError("what is to be verified is not clear", "name topics", exit_code=USAGE)
+        raise CliError("--verify needs topics", "name the topics to verify", exit_code=USAGE)
     if preserve_throttles and not cancel:
-        raise CliError("no throttle would be removed", "it belongs to --cancel", exit_code=USAGE)
+        raise CliError("--preserve-throttles is only for --cancel", "leave it out", exit_code=USAGE)
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         if progress or verify:
             moving = _in_progress(cluster, names)
@@ -188,9 +199,9 @@ def _say_it_stays(topics: Sequence[str]) -> None:
     """Print the commands that remove the throttle to stderr, because stdout may have JSON."""
     names = " ".join(topics)
     print(
-        "the throttle stays. Once all are where they are to be, remove it by:\n"
+        "the throttle remains. When the moves are complete, remove it with:\n"
         f"  pykafka-core topics reassign --verify {names}\n"
-        "It goes at once, and what is in progress is given up, by:\n"
+        "To cancel the moves and remove the throttle now:\n"
         f"  pykafka-core topics reassign --cancel {names}",
         file=sys.stderr,
     )
@@ -215,7 +226,7 @@ def _planned(
     try:
         moves = plan({**replicas, **before}, nodes, factor)
     except ValueError as error:
-        raise CliError(str(error), "name more nodes by --to", exit_code=USAGE) from error
+        raise CliError(str(error), "name more nodes with --to", exit_code=USAGE) from error
     moved = {move.at for move in moves}
     back = [Move(at, ongoing[at].replicas, then) for at, then in before.items() if at not in moved]
     return sorted([*moves, *back])
@@ -226,7 +237,7 @@ def _ids(text: str) -> list[int]:
         return sorted({int(part) for part in text.split(",")})
     except ValueError:
         raise CliError(
-            f"--to {text!r} names no nodes", "write it as 1,2,3", exit_code=USAGE
+            f"--to {text!r} is not a list of node ids", "write it as 1,2,3", exit_code=USAGE
         ) from None
 
 
@@ -241,7 +252,7 @@ def _of_file(cluster: wire.Cluster, file: Path) -> list[Move]:
         advice = (
             'write it as {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
         )
-        raise CliError(f"{file} is no plan: {error}", advice, exit_code=USAGE) from error
+        raise CliError(f"{file} is not a plan: {error}", advice, exit_code=USAGE) from error
     now = cluster.replicas(sorted({at.topic for at in wanted}))
     if unknown := [at for at in wanted if (at.topic, at.partition) not in now]:
         text = f"there is no partition {unknown[0].topic}-{unknown[0].partition}"

@@ -144,7 +144,7 @@ class Cluster:
         """
         found = self.nodes.get(node_id)
         if found is None:
-            raise CliError("nobody leads that now", "try again when its broker is back")
+            raise CliError("there is no leader now", "try again when its broker has started")
         if node_id not in self._connections:
             self._connections[node_id] = Connection(found.host, found.port)
         return self._connections[node_id]

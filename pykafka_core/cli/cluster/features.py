@@ -21,7 +21,7 @@ UPDATE_FEATURES, UPDATE_FEATURES_VERSION = 57, 2
 TIMEOUT_MS = 30_000
 LEVEL_MAX = 2**15 - 1
 
-_CANNOT = "cannot ask for the features of the cluster"
+_CANNOT = "cannot read the features of the cluster"
 _REFUSED = "cannot change features"
 
 
@@ -136,7 +136,7 @@ def _level(text: str) -> tuple[str, int]:
         advice = (
             f"write it as NAME=LEVEL, a level of 0 to {LEVEL_MAX}, such as transaction.version=2"
         )
-        raise CliError(f"{text!r} names no level of a feature", advice, exit_code=USAGE)
+        raise CliError(f"{text!r} is not the level of a feature", advice, exit_code=USAGE)
     return name, int(level)
 
 

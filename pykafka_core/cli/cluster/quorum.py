@@ -35,10 +35,10 @@ REMOVE_VOTER, REMOVE_VOTER_VERSION = 81, 0
 TIMEOUT_MS = 30_000
 PORT_MAX = 2**16 - 1
 
-_CANNOT = "cannot ask for the metadata quorum"
+_CANNOT = "cannot read the metadata quorum"
 _NEW = re.compile(r"(\d{1,10})@(.+?):(\d{1,5})(?::([A-Za-z0-9_-]{22}))?\Z")
 _OLD = re.compile(r"(\d{1,10})(?::([A-Za-z0-9_-]{22}))?\Z")
-_DIRECTORY_ADVICE = "name its directory as well, :DIRECTORY_ID, that of meta.properties"
+_DIRECTORY_ADVICE = "append its directory id, :DIRECTORY_ID, from its meta.properties"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,10 +132,12 @@ def add(bootstrap: str | None, voter: str, *, listener: str, as_json: bool, dry_
     wanted = _NEW.match(voter.strip())
     if wanted is None:
         advice = "write it as ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID"
-        raise CliError(f"{voter!r} names no controller", advice, exit_code=USAGE)
+        raise CliError(f"{voter!r} is not a controller", advice, exit_code=USAGE)
     node_id, host, port = _node_id(wanted[1]), wanted[2].strip("[]"), int(wanted[3])
     if not 1 <= port <= PORT_MAX:
-        raise CliError(f"port {port} is none", f"ports are 1 to {PORT_MAX}", exit_code=USAGE)
+        raise CliError(
+            f"port {port} is out of range", f"ports are 1 to {PORT_MAX}", exit_code=USAGE
+        )
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         broker = cluster.any()
         found = look(broker)
@@ -172,7 +174,7 @@ def remove(bootstrap: str | None, voter: str, *, as_json: bool, dry_run: bool) -
     """
     wanted = _OLD.match(voter.strip())
     if wanted is None:
-        raise CliError(f"{voter!r} names no voter", "write ID or ID:DIRECTORY_ID", exit_code=USAGE)
+        raise CliError(f"{voter!r} is not a voter", "write ID or ID:DIRECTORY_ID", exit_code=USAGE)
     node_id = _node_id(wanted[1])
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         broker = cluster.any()
@@ -206,14 +208,16 @@ def _directory(node_id: int, given: str | None, replicas: Sequence[Replica], whe
     known = [one.directory for one in replicas if one.node == node_id]
     if len(known) != 1 or known[0] == id_text(ZERO_ID):
         ids = ", ".join(str(one.node) for one in replicas) or "none"
-        text = f"node {node_id} is not known by one directory; the {where} are {ids}"
+        text = f"the directory of node {node_id} is not known; the {where} are {ids}"
         raise CliError(text, _DIRECTORY_ADVICE, exit_code=FAILED)
     return known[0]
 
 
 def _node_id(text: str) -> int:
     if int(text) > NODE_ID_MAX:
-        raise CliError(f"{text} is no node id", f"node ids are 0 to {NODE_ID_MAX}", exit_code=USAGE)
+        raise CliError(
+            f"{text} is not a node id", f"node ids are 0 to {NODE_ID_MAX}", exit_code=USAGE
+        )
     return int(text)
 
 
@@ -245,7 +249,7 @@ def _check_addition(found: Quorum, node_id: int, directory: str) -> None:
         raise _refused(f"node {node_id} with directory {directory} does not follow the quorum")
     if known[0].lag != 0:
         lag = "an unknown number of" if known[0].lag is None else f"{known[0].lag:,}"
-        raise _refused(f"node {node_id} lacks {lag} records; ask again once it has caught up")
+        raise _refused(f"node {node_id} lacks {lag} records; try again when it has caught up")
     _check_majority(found.voters, [*found.voters, *known])
 
 
@@ -278,13 +282,13 @@ def _check_majority(before: Sequence[Replica], after: Sequence[Replica]) -> None
     ]
     if 2 * len(there) <= len(after):
         raise _refused(
-            f"of the voters {_listed([one.node for one in after])} only {_listed(there)} would be there, which is no "
-            "majority: nothing could be decided any more"
+            f"of the voters {_listed([one.node for one in after])} only {_listed(there)} would be running, which is "
+            "not a majority: the quorum could not commit any more"
         )
 
 
 def _refused(text: str) -> CliError:
-    return CliError(f"this would be refused, or do harm: {text}", exit_code=FAILED)
+    return CliError(f"this would be rejected, or do harm: {text}", exit_code=FAILED)
 
 
 def _check(code: int, message: str | None, text: str) -> None:

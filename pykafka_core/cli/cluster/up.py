@@ -57,7 +57,7 @@ def _format(nodes: Sequence[int], folder: Path, port: int) -> None:
         first = port - 1 + CONTROLLER_PORTS_BEHIND
         format_cluster(folder, {node: ("127.0.0.1", first + node) for node in nodes})
     elif not all(known.values()) or (folder / str(len(nodes) + 1)).exists():
-        raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
+        raise StorageError(f"{folder} does not have {len(nodes)} nodes")
     for node, lines in settings.items():
         text = "".join(f"{name}={value}\n" for name, value in lines.items())
         (folder / f"{node}.properties").write_text(text)
@@ -92,5 +92,5 @@ def _wait_until_all_are_known(nodes: Sequence[int], addresses: Sequence[str]) ->
             if not missing:
                 break
             if time.monotonic() > deadline:
-                raise CliError(f"{address} does not know node {min(missing)} after {KNOWN_S} s")
+                raise CliError(f"{address} does not list node {min(missing)} after {KNOWN_S} s")
             time.sleep(BETWEEN_LOOKS_S)

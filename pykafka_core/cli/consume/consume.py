@@ -102,8 +102,8 @@ def _place(text: str, parse: Callable[[str], int]) -> int:
         return parse(text)
     except (ValueError, OverflowError):
         raise CliError(
-            f"--from {text!r} is no place in a topic",
-            "use beginning, end, an offset, a time as 2026-01-31T12:00, or @MILLISECONDS",
+            f"--from {text!r} is not a start in a topic",
+            "use beginning, end, an offset, a time such as 2026-01-31T12:00, or @MILLISECONDS",
             exit_code=USAGE,
         ) from None
 

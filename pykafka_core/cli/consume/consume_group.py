@@ -44,7 +44,9 @@ def consume_in_group(options: ConsumeOptions) -> None:
         finally:
             member.leave()
     if member.has_nothing:
-        advice = "the group has more members than the topic has partitions, or has not shared them out yet"
+        advice = (
+            "the group has more members than the topic has partitions, or has not assigned them yet"
+        )
         print(f"no partition was assigned: {advice}", file=sys.stderr)
 
 
@@ -66,8 +68,8 @@ def _reset(options: ConsumeOptions) -> str:
         raise CliError("a group assigns partitions itself", advice, exit_code=USAGE)
     if options.start not in _RESETS:
         raise CliError(
-            f"--from {options.start!r} is no start for a group",
-            "use beginning or end, for what the group has not committed; or move it with "
+            f"--from {options.start!r} is not a start for a group",
+            "use beginning or end, for partitions without a committed offset; or move the group with "
             "`pykafka-core groups reset-offsets`",
             exit_code=USAGE,
         )

@@ -118,8 +118,8 @@ def compute_exactly_once(broker: "Broker", source: Sequence[Flight], console: Co
 
 def _told(aborted: int | None) -> str:
     if aborted is None:
-        return "They were too few for anybody to be killed in the middle."
-    return f"The member that was killed left {aborted:,} records of a transaction that nobody saw."
+        return "They were too few to kill a member between two of them."
+    return f"The member that was killed left {aborted:,} records of an aborted transaction, which no reader received."
 
 
 def _run(broker: "Broker", flights: Sequence[Flight], progress: Progress) -> int | None:
@@ -134,7 +134,7 @@ def _run(broker: "Broker", flights: Sequence[Flight], progress: Progress) -> int
             if reader.read():
                 until = time.monotonic() + _PATIENCE_S
             elif time.monotonic() > until:
-                raise CliError(f"after {reader.count:,} of {len(flights):,} speeds none came")
+                raise CliError(f"after {reader.count:,} of {len(flights):,} speeds no more arrived")
             for member in members:
                 member.check()
             if not is_asked and reader.count * MEMBERS >= len(flights):

@@ -52,7 +52,7 @@ def survive(source: Sequence[Flight], console: Console) -> None:
         cluster.start(NODES)
         ready_s = time.monotonic() - begun
         console.print(
-            f"\n[bold]Three brokers[/bold], processes of their own, are a cluster after {ready_s:.1f} s."
+            f"\n[bold]Three brokers[/bold], each in its own process, are a cluster after {ready_s:.1f} s."
         )
         _create(cluster)
         with _View(cluster, console) as view:
@@ -62,8 +62,8 @@ def survive(source: Sequence[Flight], console: Console) -> None:
         cluster.stop()
         size = compare(cluster)
     console.print(
-        f"[green]Verified[/green]: {len(source):,} flights are there once, each carrier's in order, {miles:,} miles in "
-        f"all, and on three replicas that are the same byte for byte ({3 * size / 1e6:,.1f} MB); "
+        f"[green]Verified[/green]: {len(source):,} flights are stored once, each carrier's in order, {miles:,} miles "
+        f"in all, on three replicas with equal bytes ({3 * size / 1e6:,.1f} MB); "
         f"{time.monotonic() - begun:.0f} s.\n"
     )
 
@@ -83,30 +83,30 @@ def _stream(cluster: Nodes, source: Sequence[Flight], view: "_View") -> None:
     with _Sender(cluster.bootstrap, source) as sender, _Group(cluster.bootstrap) as group:
         view.sender, view.group = sender, group
         sender.go_on(2 * third)
-        view.wait(lambda: sender.confirmed >= third // 2, "records are on their way")
+        view.wait(lambda: sender.confirmed >= third // 2, "records are being sent")
         leader = _leader(view)
         cluster.kill(leader)
         begun = time.monotonic()
         view.say(
-            f"node {leader}, which leads partitions, is killed (kill -9) while records are on their way"
+            f"node {leader}, which leads partitions, is killed (kill -9) while records are sent"
         )
         view.wait(
             lambda: not view.look().health[State.OFFLINE] and _leads_nothing(view, leader),
-            "others lead",
+            "other nodes lead its partitions",
         )
-        view.say(f"others lead its partitions after {time.monotonic() - begun:.1f} s")
+        view.say(f"other nodes lead its partitions after {time.monotonic() - begun:.1f} s")
         cluster.start([leader])
         view.wait(lambda: _all_in_sync(view), f"node {leader} is in sync again")
         view.say(f"node {leader} is back and in sync")
         sender.go_on(len(source))
         lost = next(node for node in NODES if node != leader)
-        view.wait(lambda: sender.confirmed >= 2 * third, "records are on their way")
+        view.wait(lambda: sender.confirmed >= 2 * third, "records are being sent")
         cluster.kill(lost)
         cluster.lose_disk(lost)
-        view.say(f"node {lost} is killed too, and its disk is gone")
+        view.say(f"node {lost} is killed too, and its disk is replaced")
         cluster.start([lost])
         view.say(
-            f"node {lost} has a new disk and directory id: it is a broker only now, as it has forgotten its votes"
+            f"node {lost} has a new disk and directory id; without its votes it is now only a broker"
         )
         view.wait(lambda: _all_in_sync(view), f"node {lost} is in sync again")
         view.say(f"node {lost} has fetched everything and is in sync")
@@ -306,7 +306,7 @@ class _View:
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             if time.monotonic() > deadline:
-                raise CliError(f"after {PATIENCE_S:g} s it was not so that {what}")
+                raise CliError(f"not reached within {PATIENCE_S:g} s: {what}")
             if self._live.is_started:
                 self._live.update(self._table(self.look()), refresh=True)
             time.sleep(LOOK_S)

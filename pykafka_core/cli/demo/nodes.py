@@ -61,7 +61,7 @@ class Nodes:
         for node, process in begun.items():
             assert process.stdout is not None, "it is a pipe"
             if not process.stdout.readline().startswith("ready "):
-                raise CliError(f"node {node} did not start; what it said stands above")
+                raise CliError(f"node {node} did not start; its output is above")
 
     def kill(self, node: int) -> None:
         """Kill a node with SIGKILL."""

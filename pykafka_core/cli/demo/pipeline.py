@@ -180,7 +180,7 @@ def _follow(
         if kill_at is not None and counted >= kill_at:
             return True
         with suppress(BrokenPipeError):  # the driver failed; its events end
-            answers.write("go on\n")
+            answers.write("continue\n")
             answers.flush()
     return False
 
@@ -207,7 +207,7 @@ def _read_back(bootstrap: str, count: int) -> dict[CarrierHour, Delays]:
     while ended < PARTITIONS:
         messages = client.consume(5000, PATIENCE_S)
         if not messages:
-            raise CliError(f"after {len(found):,} totals of {count:,} nothing more came")
+            raise CliError(f"after {len(found):,} totals of {count:,} no more arrived")
         for message in messages:
             if message.error() is not None:  # the end of a partition
                 ended += 1
@@ -237,7 +237,7 @@ def _print(run: Run, expected: Mapping[CarrierHour, Delays], console: Console) -
     console.print(
         f"[green]Verified[/green]: {flights:,} flights counted once, in {len(expected):,} carrier-hours; "
         "all are in the partition of their key.\n"
-        f"Spark was killed (-9) after batch {killed['batch']} and did it again when it came back: "
+        f"Spark was killed (-9) after batch {killed['batch']} and repeated the batch after its restart: "
         f"{sum(b['redelivered'] for b in run.batches):,} records were known by their offsets, "
         f"{sum(b['duplicates'] for b in run.batches):,} by their message id.\n"
     )

@@ -122,14 +122,14 @@ def _read_back(bootstrap: str, read: _Read, count: int, progress: Progress) -> N
         if messages:
             deadline = time.monotonic() + PATIENCE_S
         elif time.monotonic() > deadline:
-            raise CliError(f"after {read.count:,} records nothing more came")
+            raise CliError(f"after {read.count:,} records no more arrived")
     client.close()
 
 
 def _take(read: _Read, message: "Message") -> None:
     key, value, partition = message.key(), message.value(), message.partition()
     if not isinstance(key, bytes) or not isinstance(value, bytes) or partition is None:
-        raise CliError(f"offset {message.offset()} came back without key or value")
+        raise CliError(f"offset {message.offset()} was read back without key or value")
     carrier = key.decode()
     read.count += 1
     read.partitions[carrier].add(partition)
@@ -146,7 +146,7 @@ def _verify(source: Sequence[Flight], read: _Read) -> int:
         CliError: A record is missing, duplicated, different, or out of its key's order.
     """
     if len(source) != read.count:
-        raise CliError(f"{len(source):,} records were sent, {read.count:,} came back")
+        raise CliError(f"{len(source):,} records were sent, {read.count:,} were read back")
     expected = defaultdict(list)
     for carrier, value in source:
         expected[carrier].append(value)

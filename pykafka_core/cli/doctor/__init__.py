@@ -11,11 +11,11 @@ from pykafka_core.cli.options import Json, directory, not_empty
 def doctor(
     data_dir: Annotated[
         Path | None,
-        typer.Option(parser=directory, metavar="DIR", help="A data directory to look at."),
+        typer.Option(parser=directory, metavar="DIR", help="The data directory to check."),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="A port that a broker is to listen at."),
+        typer.Option(min=1, max=65535, help="The port that a broker will listen on."),
     ] = None,
     bootstrap: Annotated[
         str | None,
@@ -24,15 +24,15 @@ def doctor(
             "-b",
             parser=not_empty,
             metavar="HOST:PORT",
-            help="A running broker.",
+            help="The running broker to check.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is wrong with a directory, a port, the system's limits or a broker, and what to do.
+    """Check a directory, a port, the system's limits or a broker; show problems and what to do.
 
-    Without options: ./data and port 9092, which `serve` takes. Changes nothing; exit code 1 if there is a problem.
-    For example `pykafka-core doctor --data-dir ./data --port 9092`
+    Without options: ./data and port 9092, the defaults of `serve`. Changes nothing; exit code 1 if
+    there is a problem. For example: `pykafka-core doctor --data-dir ./data --port 9092`
     """
     from .diagnosis import diagnose
 

@@ -57,8 +57,8 @@ def _check_broker(bootstrap: str) -> Iterator[Finding]:
         text, _, advice = str(error).partition("\n  ")
         yield problem("broker", text, advice)
         return
-    yield ok("broker", f"{bootstrap} answers, of cluster {status.cluster_id}")
-    advice = f"see `pykafka-core status -b {bootstrap}`, and what the brokers' logs say"
+    yield ok("broker", f"{bootstrap} answers; it belongs to cluster {status.cluster_id}")
+    advice = f"see `pykafka-core status -b {bootstrap}`, and the logs of the brokers"
     for one in status.problems:
         yield problem("cluster", one, advice)
 

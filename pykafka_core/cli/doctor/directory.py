@@ -41,7 +41,7 @@ def check_directory(path: Path) -> Iterator[Finding]:
         yield from _check_parent(path)
         return
     if not path.is_dir():
-        advice = "name a directory with --data-dir"
+        advice = "choose a directory with --data-dir"
         yield problem("directory", f"{path} is not a directory", advice)
         return
     if is_read_only(path):
@@ -64,14 +64,14 @@ def check_directory(path: Path) -> Iterator[Finding]:
 def _check_parent(path: Path) -> Iterator[Finding]:
     parent = next(one for one in path.absolute().parents if one.exists())
     if os.access(parent, os.W_OK | os.X_OK):
-        yield ok("directory", f"{path} does not exist; a broker makes it")
+        yield ok("directory", f"{path} does not exist; a broker creates it")
         yield _check_space(parent)
     elif is_read_only(parent):
-        text = f"{path} cannot be made: {parent} is on a read-only file system"
+        text = f"{path} cannot be created: {parent} is on a read-only file system"
         yield problem("directory", text, READ_ONLY_ADVICE)
     else:
-        advice = "make it as another user, or name another one with --data-dir"
-        yield problem("directory", f"{path} cannot be made: {parent} is not writable", advice)
+        advice = "create it as another user, or choose another one with --data-dir"
+        yield problem("directory", f"{path} cannot be created: {parent} is not writable", advice)
 
 
 def _first_denied(path: Path) -> Path | None:
@@ -119,9 +119,9 @@ def _check_identity(path: Path) -> Finding:
     if identity is not None:
         return ok("identity", f"cluster {identity.cluster_id}, node {identity.node_id}")
     if any(one.is_dir() for one in path.glob("*-[0-9]*")):
-        text = f"{path} has partitions and no meta.properties: a broker would take it for a new one"
+        text = f"{path} has partitions and no meta.properties: a broker would treat it as new"
         return problem("identity", text, _RESTORE)
-    return ok("identity", "new: a broker makes a cluster of its own")
+    return ok("identity", "new: a broker creates a new cluster")
 
 
 def _check_content(path: Path) -> Iterator[Finding]:
@@ -133,7 +133,7 @@ def _check_content(path: Path) -> Iterator[Finding]:
     except StorageLockedError:
         yield _locked(path)
     except LocalError as error:
-        yield problem("lock", str(error), "see what stands there, and who may use it")
+        yield problem("lock", str(error), "check the path and its permissions")
 
 
 def _locked(path: Path) -> Finding:
@@ -141,8 +141,8 @@ def _locked(path: Path) -> Finding:
     who = "another process" if holder is None else f"process {holder} ({command_of(holder)})"
     if holder == os.getpid():
         who = "this process"
-    advice = "ask it with --bootstrap-server, or stop it to have every batch read"
-    return warning("lock", f"{path} is in use by {who}: its logs were not looked at", advice)
+    advice = "check it with --bootstrap-server, or stop it so that doctor can read every batch"
+    return warning("lock", f"{path} is in use by {who}: its logs were not read", advice)
 
 
 def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
@@ -150,20 +150,22 @@ def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
         with stored_metadata(path) as (image, log):
             lost = find_lost(DataDirectory(path), image, log)
     except MetadataError as error:
-        advice = "start the version that wrote it: another Kafka may have records that this one does not know"
+        advice = "start the version that wrote it: another Kafka may write records that this one cannot read"
         yield problem("metadata", str(error), advice)
         return
     except LocalError as error:
         yield problem("metadata", str(error), f"see `pykafka-core repair {path}`")
         return
     if lost is None:
-        yield ok("metadata", f"{len(image.topics.by_name):,} topics, as this version knows them")
+        yield ok("metadata", f"{len(image.topics.by_name):,} topics, which this version can read")
     else:
         yield problem("metadata", *lost)
     yield from _check_node(path, image)
     foreign = unsupported(image.features)
     if foreign is not None:
-        text = f"{foreign.text}: a node of a cluster is refused, a broker alone serves without them"
+        text = (
+            f"{foreign.text}: a node of a cluster cannot start; a single broker starts without them"
+        )
         yield warning("features", text, foreign.advice)
     partitions = core.partitions()
     for partition in partitions:
@@ -176,11 +178,11 @@ def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
         advice = f"see what `pykafka-core repair {cut.partition}` would cut"
         text = f"{cut.partition.name}: {what_is_wrong(cut)}"
         if cut.damage is None:
-            yield warning("logs", text, "nothing is to be done: the next start cuts it")
+            yield warning("logs", text, "no action needed: the next start cuts it")
         else:
             yield problem("logs", text, advice)
     if len(cuts) < len(partitions) or not partitions:
-        yield ok("logs", f"{len(partitions) - len(cuts):,} partitions are whole")
+        yield ok("logs", f"{len(partitions) - len(cuts):,} partitions are intact")
 
 
 def _check_node(path: Path, image: MetadataImage) -> Iterator[Finding]:

@@ -16,10 +16,12 @@ def check_port(port: int) -> Iterator[Finding]:
     found = listening(port)
     for one in found:
         if not one.is_loopback:
-            text = f"who listens at {_address(one.host, port)} can be reached by other machines"
+            text = (
+                f"other machines can reach the process that listens on {_address(one.host, port)}"
+            )
             advice = (
-                "if that is a broker: whoever reaches it can read and change everything; "
-                f"have it listen at {LOOPBACK}, or keep strangers out with a firewall"
+                "a broker there gives every client full access; "
+                f"let it listen on {LOOPBACK}, or protect it with a firewall"
             )
             yield warning("network", text, advice)
     error = _refusal(port)
@@ -28,7 +30,7 @@ def check_port(port: int) -> Iterator[Finding]:
     elif error.errno == errno.EADDRINUSE:
         holder = socket_holder(found[0].inode) if found else None
         who = "another process" if holder is None else f"process {holder} ({command_of(holder)})"
-        advice = "stop it, or have the broker listen at another port with --listen"
+        advice = "stop it, or choose another port for the broker with --listen"
         yield problem("port", f"{LOOPBACK}:{port} is in use by {who}", advice)
     elif error.errno == errno.EACCES:
         advice = "choose a port above 1023 with --listen"

@@ -58,7 +58,7 @@ def _segment(path: Path, records: bool, contents: bool) -> Rows:
             elif records:
                 yield from _records(header, data, contents)
             if header.base_offset < expected:
-                yield Fault(f"batch at {header.position} begins below offset {expected}")
+                yield Fault(f"batch at {header.position} starts below offset {expected}")
             expected = header.last_offset + 1
     except TailError as error:
         yield Fault(str(error))
@@ -142,9 +142,9 @@ def _offset_index(path: Path, _records: bool, _contents: bool) -> Rows:
         yield {"offset": offset, "position": position}
         header = headers.get(position)
         if header is None or header.last_offset != offset:
-            yield Fault(f"offset {offset} does not end a batch at position {position}")
+            yield Fault(f"offset {offset} is not the last of a batch at position {position}")
         if offset <= last_offset or position <= last_position:
-            yield Fault(f"entry of offset {offset} does not grow")
+            yield Fault(f"entry of offset {offset} is out of order")
         last_offset, last_position = offset, position
     yield from _ragged(path, _OFFSET_ENTRY)
 
@@ -159,7 +159,7 @@ def _time_index(path: Path, _records: bool, _contents: bool) -> Rows:
         if header is None or header.max_timestamp != timestamp:
             yield Fault(f"no batch with largest timestamp {timestamp} ends at offset {offset}")
         if timestamp <= last_timestamp or offset <= last_offset:
-            yield Fault(f"entry of timestamp {timestamp} does not grow")
+            yield Fault(f"entry of timestamp {timestamp} is out of order")
         last_timestamp, last_offset = timestamp, offset
     yield from _ragged(path, _TIME_ENTRY)
 
@@ -179,7 +179,7 @@ def _transaction_index(path: Path, _records: bool, _contents: bool) -> Rows:
         if marker is None or marker.producer_id != producer:
             yield Fault(f"no marker of producer {producer} is at offset {last_offset}")
         if last_offset <= last or first_offset > last_offset:
-            yield Fault(f"entry of last offset {last_offset} does not grow")
+            yield Fault(f"entry of last offset {last_offset} is out of order")
         last = last_offset
     yield from _ragged(path, _TXN_ENTRY)
 
@@ -225,7 +225,7 @@ def _entries(path: Path, entry: Struct) -> Iterator[tuple[int, ...]]:
 def _ragged(path: Path, entry: Struct) -> Iterator[Fault]:
     size = path.stat().st_size
     if size % entry.size:
-        yield Fault(f"a length of {size} is no multiple of an entry's {entry.size}")
+        yield Fault(f"a length of {size} is not a multiple of an entry's {entry.size}")
 
 
 def _headers_beside(path: Path) -> list[BatchHeader]:

@@ -50,13 +50,13 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             found = sorted(file for file in path.iterdir() if _is_known(file))
             if not found:
                 advice = "name files, or a partition's directory such as data/orders-0"
-                raise CliError(f"{path} holds no file of a log", advice, exit_code=USAGE)
+                raise CliError(f"{path} does not contain a log file", advice, exit_code=USAGE)
             yield from found
         elif _is_known(path):
             yield path
         else:
-            advice = f"known are <base offset>{{{','.join(DUMPS)}}}"
-            raise CliError(f"{path} is no file of a log", advice, exit_code=USAGE)
+            advice = f"log files are <base offset>{{{','.join(DUMPS)}}}"
+            raise CliError(f"{path} is not a log file", advice, exit_code=USAGE)
 
 
 def _is_known(path: Path) -> bool:

@@ -15,7 +15,7 @@ from pykafka_core.types import id_bytes, id_text, random_id
 PORT_MAX = 2**16 - 1
 _VOTER = re.compile(r"(\d{1,10})@(.+):(\d{1,5}):([A-Za-z0-9_-]{22})\Z")
 _ADVICE = (
-    "write each as ID@HOST:PORT:DIRECTORY_ID, with a directory id of `pykafka-core random-uuid`"
+    "write each as ID@HOST:PORT:DIRECTORY_ID, with a directory id from `pykafka-core random-uuid`"
 )
 
 
@@ -46,13 +46,17 @@ def format_node(
     own = [voter.key.directory_id for voter in voters if voter.key.node_id == node_id]
     if voters and not own:
         text = f"node {node_id} is not among the controllers {controllers}"
-        raise CliError(text, "leave --initial-controllers out for a broker only", exit_code=USAGE)
+        raise CliError(
+            text,
+            "leave --initial-controllers out for a node that is only a broker",
+            exit_code=USAGE,
+        )
     try:
         id_bytes(cluster_id)
     except ValueError as error:
-        advice = "take one of `pykafka-core random-uuid`, the same on every node"
+        advice = "use an id from `pykafka-core random-uuid`, the same on every node"
         raise CliError(
-            f"{cluster_id!r} is no cluster id: {error}", advice, exit_code=USAGE
+            f"{cluster_id!r} is not a cluster id: {error}", advice, exit_code=USAGE
         ) from error
     directory_id = own[0] if own else random_id(os.urandom)
     try:
@@ -67,10 +71,10 @@ def format_node(
 def _voter(text: str) -> VoterNode:
     found = _VOTER.match(text.strip())
     if found is None:
-        raise CliError(f"{text!r} names no controller", _ADVICE, exit_code=USAGE)
+        raise CliError(f"{text!r} is not a controller", _ADVICE, exit_code=USAGE)
     node_id, port = int(found[1]), int(found[3])
     if node_id > NODE_ID_MAX or not 1 <= port <= PORT_MAX:
-        text = f"{text!r} names no controller: ids are 0 to {NODE_ID_MAX}, ports 1 to {PORT_MAX}"
+        text = f"{text!r} is not a controller: ids are 0 to {NODE_ID_MAX}, ports 1 to {PORT_MAX}"
         raise CliError(text, _ADVICE, exit_code=USAGE)
     try:
         directory_id = id_bytes(found[4])

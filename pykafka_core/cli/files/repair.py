@@ -87,7 +87,7 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
     partitions = core.partitions()
     if not partitions:
         advice = "name a data directory, or a partition's directory in one"
-        raise CliError(f"{directory} holds no partition", advice, exit_code=USAGE)
+        raise CliError(f"{directory} does not contain a partition", advice, exit_code=USAGE)
     data = partitions[0].absolute().parent
     with stored_metadata(data) as (image, log):
         compacted = compacted_of(partitions, image)
@@ -117,7 +117,9 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
 def _check_repaired(left: Sequence[Cut]) -> None:
     """Raise if a second check finds damage; after a kept gap there may be another one."""
     if left:
-        shown = "\n".join(f"{cut.partition} is not whole yet: {what_is_wrong(cut)}" for cut in left)
+        shown = "\n".join(
+            f"{cut.partition} is not intact yet: {what_is_wrong(cut)}" for cut in left
+        )
         raise CliError(shown, "run the command again")
 
 
@@ -171,27 +173,27 @@ def _show(
     for cut in cuts:
         print(f"{cut.partition}: {what_is_wrong(cut)}")
         if cut.partition.name == METADATA_DIRECTORY and lost is not None:
-            print(f"  WARNING: the next start will be refused: {lost.text}")
+            print(f"  WARNING: the next start will fail: {lost.text}")
             print(f"    {lost.advice}")
         elif cut.partition.name == METADATA_DIRECTORY:
             _warn_of_strays(strays)
         if cut.log_start is not None:
             print(
-                f"  would go: nothing; the log start goes back to offset {cut.log_start}, its first record"
+                f"  would remove nothing; the log start returns to offset {cut.log_start}, the first record"
             )
             continue
         if not cut.bytes and not cut.removed_segments:
-            print(f"  would be agreed to: the log goes on at offset {cut.offset}")
+            print(f"  would remove nothing; the log continues at offset {cut.offset}")
             continue
-        print(f"  would go: {_offsets(cut)}{cut.bytes:,} bytes")
-        print(f"    {_name(cut.segment)} from position {cut.position:,} on")
+        print(f"  would remove: {_offsets(cut)}{cut.bytes:,} bytes")
+        print(f"    {_name(cut.segment)} from position {cut.position:,}")
         for segment in cut.removed_segments:
-            print(f"    {_name(segment)} whole")
+            print(f"    {_name(segment)}, the whole file")
         if cut.gap_end is not None:
-            print(f"  or stays, with --keep: {_counted(cut.count, 'offset')} from {cut.gap_end} on")
+            print(f"  with --keep, would keep: {_counted(cut.count, 'offset')} from {cut.gap_end}")
     whole = partitions_count - len(cuts)
     if whole:
-        print(f"{_counted(whole, 'partition')} {'is' if whole == 1 else 'are'} whole")
+        print(f"{_counted(whole, 'partition')} {'is' if whole == 1 else 'are'} intact")
 
 
 def _warn_of_strays(strays: Sequence[str]) -> None:
@@ -220,7 +222,7 @@ def _answer(*, may_keep: bool) -> str:
     """Return the first letter of yes, keep or no; no without a terminal."""
     if not is_terminal():
         return "n"
-    choices = "[y/k/N; k keeps the records after gaps]" if may_keep else "[y/N]"
+    choices = "[y/k/N; k keeps the records after missing offsets]" if may_keep else "[y/N]"
     try:
         answer = input(f"Cut? Removed records cannot be restored. {choices} ")
     except (EOFError, KeyboardInterrupt):

@@ -103,5 +103,7 @@ def _round_trip(sender: "Producer", reader: "Consumer", topic: str, value: bytes
             raise KafkaException(error)
         if error is None and message.value() == value:
             return
-    advice = "see `pykafka-core status`, and whether the topic's settings let such a record in"
-    raise CliError(f"a record did not come back within {TIMEOUT_S:g} s", advice)
+    advice = (
+        "see `pykafka-core status`, and check whether the topic's settings reject such a record"
+    )
+    raise CliError(f"a record did not reach the consumer within {TIMEOUT_S:g} s", advice)

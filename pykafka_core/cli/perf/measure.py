@@ -85,7 +85,7 @@ def measure(
     else:
         _print(measured)
     if interrupted:
-        raise CliError("interrupted: this is what was measured until then", exit_code=INTERRUPTED)
+        raise CliError("interrupted: the result covers the time until then", exit_code=INTERRUPTED)
     if measured.error is not None:
         raise CliError(f"{measured.failed:,} records were not delivered: {measured.error}")
 
@@ -98,7 +98,7 @@ def check_topic(bootstrap: str | None, topic: str) -> int:
     """
     topics = connect(bootstrap)[1].topics
     if utf8(topic) not in topics:
-        advice = f"make one: pykafka-core topics create {topic or 'perf'} --partitions 1"
+        advice = f"create one: pykafka-core topics create {topic or 'perf'} --partitions 1"
         raise CliError(f"there is no topic {topic}", advice)
     return len(topics[topic].partitions)
 

@@ -13,7 +13,7 @@ from .abort import abort
 from .ids import described, listed
 
 app = typer.Typer(
-    help="List and describe transactional ids, and abort a transaction that hangs.",
+    help="List and describe transactional ids, and abort hanging transactions.",
     no_args_is_help=True,
 )
 app.command()(abort)
@@ -27,7 +27,9 @@ TransactionalIds = Annotated[
 def list_transactions(
     state: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATE", help="Only these: Ongoing, PrepareCommit, CompleteCommit..."),
+        typer.Option(
+            metavar="STATE", help="Only this state: Ongoing, PrepareCommit, CompleteCommit..."
+        ),
     ] = None,
     bootstrap: Bootstrap = None,
     as_json: Json = False,
@@ -46,7 +48,7 @@ def list_transactions(
 def describe(
     transactional_ids: TransactionalIds, bootstrap: Bootstrap = None, as_json: Json = False
 ) -> None:
-    """Show each id's producer, its state, how long its transaction is open, and where it has written."""
+    """Show each id's producer and state, and the age and partitions of its transaction."""
     with cluster(bootstrap, "cannot describe transactions") as found:
         rows = [described(found, name)._asdict() for name in transactional_ids]
     if as_json:

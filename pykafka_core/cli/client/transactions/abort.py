@@ -67,20 +67,24 @@ class Open(NamedTuple):
 
 
 def abort(
-    partition: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION", parser=not_empty)],
+    partition: Annotated[
+        str, typer.Argument(metavar="TOPIC:PARTITION", parser=not_empty, help="The partition.")
+    ],
     producer_id: Annotated[
         int | None,
-        typer.Option(min=0, help="Whose transaction; needed if there is more than one."),
+        typer.Option(min=0, help="Producer of the transaction; required if several are open."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would end.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the transaction, but do not abort it.")
+    ] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = None,
     as_json: Json = False,
 ) -> None:
-    """Abort the transaction that is open in a partition: readers of committed records continue.
+    """Abort the open transaction of a partition, so that read_committed consumers can continue.
 
-    For transactions that hang. If its coordinator has it open, its producer is fenced, and the
-    transaction is aborted in all its partitions. Shows first what would end, and asks.
+    Use it for hanging transactions. If a coordinator still has the transaction open, its producer
+    is fenced, and it is aborted in all its partitions. The transaction is shown first.
     """
     topic, _, number = partition.rpartition(":")
     if not topic or not number.isdigit():
@@ -111,7 +115,7 @@ def _open_transaction(found: Cluster, topic: str, partition: int, producer_id: i
         raise CliError(
             f"broker {owner.coordinator} is ending the transaction of {owner.transactional_id!r}: "
             f"{owner.state}",
-            "it ends when the leaders of all its partitions have its markers",
+            "it ends when the leaders of all its partitions have written its markers",
         )
     return Open(
         topic=topic,
@@ -135,7 +139,7 @@ def _owner(found: Cluster, partition: str, producer_id: int) -> Described | None
         if partition in of_coordinator.partitions:
             return of_coordinator
     check_all_answer(
-        found, TRANSACTIONS, f"cannot see whether the transaction in {partition} hangs"
+        found, TRANSACTIONS, f"cannot check whether the transaction in {partition} hangs"
     )
     return None
 
@@ -157,10 +161,10 @@ def _show(one: Open, *, as_json: bool) -> None:
         return
     print_table([row], title=f"transaction in {at}", empty="")
     if owner is None:
-        print("No coordinator has it: it is aborted in this partition.")
+        print("It hangs: no coordinator has it open. It would be aborted in this partition only.")
     else:
         print(
-            "It does not hang: its producer is fenced, and it is aborted in all these partitions."
+            "It does not hang. Its producer would be fenced, and it would be aborted in all these partitions."
         )
 
 
@@ -194,7 +198,7 @@ def _fence(found: Cluster, owner: Described) -> None:
         if answer.error_code != ConcurrentTransactionsError.code or time.monotonic() > deadline:
             check(answer.error_code, f"cannot fence the producer of {owner.transactional_id!r}")
             if not aborting:
-                raise CliError(f"the transaction of {owner.transactional_id!r} had just ended")
+                raise CliError(f"the transaction of {owner.transactional_id!r} has ended already")
             return
         aborting = True
         time.sleep(_RETRY_S)  # the coordinator writes markers
@@ -208,7 +212,7 @@ def _open_in_partition(
         DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=[asked]), DescribeProducersResponse
     )
     row = answer.topics[0].partitions[0]
-    check(row.error_code, f"cannot see who writes to {topic}:{partition}")
+    check(row.error_code, f"cannot describe the producers of {topic}:{partition}")
     open_ones = [
         state
         for state in row.active_producers
@@ -221,7 +225,7 @@ def _open_in_partition(
     ids = ", ".join(str(state.producer_id) for state in open_ones)
     raise CliError(
         f"producers {ids} have transactions open in {topic}:{partition}",
-        "say whose with --producer-id",
+        "choose one with --producer-id",
         exit_code=USAGE,
     )
 
