@@ -238,7 +238,7 @@ def _ivy_command(
     if not ivy_settings:
         settings.write_text(_IVY_SETTINGS)
     elif not settings.is_file():
-        raise ConnectorMissing(f"spark.jars.ivySettings={ivy_settings} is no file")
+        raise ConnectorMissing(f"spark.jars.ivySettings={ivy_settings} is not a file")
     classpath = os.pathsep.join(
         str(jar) for name in _IVY_JARS for jar in spark.jars.glob(f"{name}-[0-9]*.jar")
     )

@@ -120,7 +120,7 @@ def check_java() -> None:
 def _java_said(text: str) -> str:
     """Return the version line of `java -version`, without notes on environment variables."""
     lines = [line for line in text.splitlines() if line and not line.startswith("Picked up ")]
-    return f"is {lines[0]}" if lines else "tells no version"
+    return f"is {lines[0]}" if lines else "prints no version"
 
 
 def check_worker_python(python: str) -> None:
@@ -141,7 +141,7 @@ def check_worker_python(python: str) -> None:
     driver = f"{sys.version_info[0]}.{sys.version_info[1]}"
     worker = done.stdout.strip()
     if not worker:
-        raise SparkSetupError(f"PYSPARK_PYTHON={python} is no Python: {advice}")
+        raise SparkSetupError(f"PYSPARK_PYTHON={python} is not a Python: {advice}")
     if worker != driver:
         raise SparkSetupError(
             f"PYSPARK_PYTHON={python} is Python {worker}, the driver is {driver}: {advice}"

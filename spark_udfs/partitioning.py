@@ -228,8 +228,8 @@ def _free_name(df: "DataFrame") -> str:
     """Return the name of the partition column if it is not in use."""
     if _positions(df, "partition"):
         raise ValueError(
-            "there is a column partition: name the new one, such as out='kafka_partition', or say out='partition' to "
-            "replace it (the Kafka source's tells where a record was read; ledgers and dedup_offsets need it)"
+            "there is a column partition: name the new one, such as out='kafka_partition', or use out='partition' to "
+            "replace it (the Kafka source's is where a record was read; ledgers and dedup_offsets need it)"
         )
     return "partition"
 

@@ -12,12 +12,12 @@ from pykafka_core.config import Scope, Setting, Support, settings  # noqa: E402
 
 INTRODUCTION = """# Settings
 
-Every setting of Apache Kafka 4.2.1, those that later releases added to what is built here, and how this broker
+Every setting of Apache Kafka 4.2.1, those that later releases added to features of this broker, and how this broker
 treats them. Written by `tools/settings.py` from `pykafka_core/config/kafka_settings.txt`; do not edit.
 
 Broker settings come from `server.properties` or TOML (`serve --config FILE`), from
-`serve --set NAME=VALUE`, or from `Broker(config={...})`. Unknown names stop the start. What clients alter counts more,
-but for names that `--set` gives: their alterations are undone at the start.
+`serve --set NAME=VALUE`, or from `Broker(config={...})`. Unknown names stop the start. Values that clients
+altered take precedence, except for names that `--set` gives: their alterations are undone at the start.
 """
 
 SCOPES = {
@@ -28,8 +28,8 @@ SCOPES = {
 }
 
 CLASSES = {
-    Support.HONOURED: ("Honoured", "They do here what they do in Kafka."),
-    Support.STORED: ("Stored", "Kept and listed; what they are for is not built."),
+    Support.HONOURED: ("Honoured", "They have the same effect as in Kafka."),
+    Support.STORED: ("Stored", "Kept and listed; the feature that they configure is not built."),
     Support.NO_MEANING: ("No meaning here", "Accepted, with one warning that names them."),
     Support.NOT_BUILT: ("Not built", "Refused by name, unless set to their default."),
 }

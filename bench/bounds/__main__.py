@@ -28,7 +28,9 @@ def main() -> None:
     """Run the command; the module describes its arguments."""
     parser = argparse.ArgumentParser("python -m bench.bounds")
     parser.add_argument("--memory-max", type=int, default=64, metavar="MIB")
-    parser.add_argument("--together", action="store_true", help="all at once beside honest clients")
+    parser.add_argument(
+        "--together", action="store_true", help="all attacks at once, together with honest clients"
+    )
     parser.add_argument("--seconds", type=float, default=120)
     arguments = parser.parse_args()
     if arguments.together:

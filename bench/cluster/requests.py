@@ -115,7 +115,7 @@ class Writer:
         at = {broker.node_id: f"{broker.host}:{broker.port}" for broker in known.brokers}
         leaders = [partition.leader_id for topic in known.topics for partition in topic.partitions]
         if not leaders or leaders[0] not in at:
-            raise ConnectionError("nobody leads the partition")
+            raise ConnectionError("the partition has no leader")
         self.leader = leaders[0]
         self._connection = Connection(at[self.leader], self._patience_s)
 

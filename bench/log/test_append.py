@@ -30,7 +30,7 @@ def check(log: Log, data: bytes, count: int) -> None:
 
 
 @pytest.mark.benchmark(
-    group="log: 256 appends of a ready 64 KiB batch, beside the plain write", max_time=0.5
+    group="log: 256 appends of a ready 64 KiB batch, compared with a plain write", max_time=0.5
 )
 @pytest.mark.parametrize("way", ["plain write", "os", "interval"])
 def test_append_64_kib(timed: Timed, way: str, tmp_path: Path) -> None:

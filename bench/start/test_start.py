@@ -161,4 +161,4 @@ def test_cold_serve_with_10_000_partitions(noted: Noted, tmp_path: Path) -> None
     noted("10,000 partitions found by serve", resident, "MiB")
     noted("10,000 partitions found by serve", opened, "descriptors")
     noted("10,000 partitions found by serve, until ready", costs["wide"][0], "s")
-    noted("of these more than for none", ready, "s")
+    noted("of these, beyond a start without partitions", ready, "s")

@@ -473,7 +473,9 @@ class Broker:
         if self._loop.failure is not None:
             raise self._loop.failure
         if waited is Waited.GIVEN_UP:
-            raise StartGivenUpError("the start was given up while this node waited for its cluster")
+            raise StartGivenUpError(
+                "the start was cancelled while this node waited for its cluster"
+            )
         if waited is Waited.LATE:
             raise ClusterError(
                 f"this broker could not join its cluster within {timeout_ms} ms "

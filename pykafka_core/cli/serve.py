@@ -95,7 +95,7 @@ class ServeOptions(NamedTuple):
 
 _ADVICE = {
     errno.EADDRINUSE: "another process uses that port: stop it, or choose another port with --listen (0 is a free one)",
-    errno.EADDRNOTAVAIL: "this machine does not have that address: choose one of its own, or 127.0.0.1, with --listen",
+    errno.EADDRNOTAVAIL: "this machine does not have that address: choose another, such as 127.0.0.1, with --listen",
     errno.EACCES: "ports below 1024 need privileges: choose a higher one with --listen",
 }
 _OPTIONS = frozenset(

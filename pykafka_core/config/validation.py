@@ -95,7 +95,7 @@ def _selector_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
     """There is no Java here: only Kafka's own classes have an equivalent."""
     name = "replica.selector.class"
     if given.get(name, "") not in ("", *_REPLICA_SELECTORS):
-        text = f"{name}: {given[name]} is no class that this broker stands in for"
+        text = f"{name}: {given[name]} does not have an equivalent in this broker"
         yield SettingProblem(name, text, f"use {' or '.join(_REPLICA_SELECTORS)}")
 
 
@@ -104,7 +104,7 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
     for name, (pattern, form) in _QUORUM.items():
         for node in listed(given, name):
             if not _names_a_node(pattern, node):
-                text = f"{name}: {node!r} names no node"
+                text = f"{name}: {node!r} is not a node"
                 yield SettingProblem(name, text, f"write it as {form}")
     roles = set(listed(given, "process.roles"))
     yield from _voter_problems(given, roles)
@@ -130,12 +130,12 @@ def _voter_problems(given: Mapping[str, str], roles: set[str]) -> Iterator[Setti
     is_several = is_broker or roles == {"controller"} or len(voters) > 1
     if is_broker and not voters and not listed(given, "controller.quorum.bootstrap.servers"):
         name = "controller.quorum.bootstrap.servers"
-        text = f"{name} does not say where the controllers are"
+        text = f"{name} does not contain a controller"
         yield SettingProblem(name, text, "name some of them as HOST:PORT")
     elif is_several and not node_id:
         yield SettingProblem("node.id", "node.id is missing", "give each node of a cluster its own")
     elif is_broker and node_id in ids:
-        text = f"{name} names this node, {node_id}, which is no controller"
+        text = f"{name} names this node, {node_id}, which is not a controller"
         yield SettingProblem(name, text, "name the controllers, or set process.roles")
     elif not is_broker and voters and node_id and node_id not in ids:
         text = f"{name} names {', '.join(ids)}, and not this node, {node_id}, which is a controller"
@@ -167,20 +167,18 @@ def _listener_problems(
     for listener in listeners:
         protocol = protocols.get(listener.name)
         if protocol is None:
-            text = (
-                f"{name}: listener.security.protocol.map does not say what {listener.name} speaks"
-            )
+            text = f"{name}: listener.security.protocol.map does not contain {listener.name}"
             yield SettingProblem(name, text, f"add {listener.name}:PLAINTEXT to it")
         elif protocol != "PLAINTEXT":
-            text = f"{name}: {listener.name} speaks {protocol}, which is not built yet"
+            text = f"{name}: {listener.name} has the protocol {protocol}, which is not built yet"
             yield SettingProblem(name, text, "use a PLAINTEXT listener")
         if name == "advertised.listeners" and listener.host in ("", "0.0.0.0", "::"):
-            text = f"{name}: {listener} is no address that a client can connect to"
+            text = f"{name}: {listener} is not an address that a client can connect to"
             yield SettingProblem(name, text, "name a host")
     names = [listener.name for listener in listeners]
     if len(set(names)) != len(names):
         yield SettingProblem(
-            name, f"{name} has two listeners of one name", "give each its own name"
+            name, f"{name} has two listeners with the same name", "give each its own name"
         )
 
 
@@ -188,7 +186,7 @@ def _protocol_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
     """Check that other settings only refer to existing listeners."""
     for entry in listed(given, _PROTOCOL_MAP):
         if ":" not in entry:
-            text = f"{_PROTOCOL_MAP}: {entry!r} maps nothing"
+            text = f"{_PROTOCOL_MAP}: {entry!r} is not NAME:PROTOCOL"
             yield SettingProblem(_PROTOCOL_MAP, text, "write it as NAME:PLAINTEXT")
     protocols = _protocols(given)
     if not protocols:

@@ -155,7 +155,7 @@ class IdempotentConsumer:
             key, expected, found = lost[0]
             raise DataLossError(
                 f"{key.topic}-{key.partition}: records from offset {expected} to {found} were deleted "
-                "before they were processed. fail_on_data_loss=False goes on without them"
+                "before they were processed. fail_on_data_loss=False continues without them"
             )
         return not lost
 

@@ -154,7 +154,7 @@ def _resumed(key: PartitionKey, mark: int, first: int, end: int, fail_on_data_lo
         )
     if mark < first and fail_on_data_loss:
         raise DataLossError(
-            f"{key.topic}-{key.partition} begins at offset {first}, but only what is before {mark} "
-            "was processed: retention deleted the rest. fail_on_data_loss=False goes on without it"
+            f"{key.topic}-{key.partition} begins at offset {first}, but only records before {mark} "
+            "were processed: retention deleted the rest. fail_on_data_loss=False continues without them"
         )
     return max(mark, first)

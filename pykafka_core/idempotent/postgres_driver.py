@@ -15,8 +15,8 @@ OWN: Final = frozenset({"autocommit"})
 _PREPARED: Final = frozenset({"26000", "42P05"})
 """Error codes: a prepared statement does not exist, or already exists."""
 _POOLER: Final = (
-    "a pooler such as PgBouncer in transaction mode gives each transaction another connection to the server, and "
-    "prepared statements stay behind: PostgresLedger(..., connect={'prepare_threshold': None}) prepares none"
+    "a pooler such as PgBouncer in transaction mode gives each transaction another connection to the server, where "
+    "its prepared statements do not exist: PostgresLedger(..., connect={'prepare_threshold': None}) prepares none"
 )
 _FRAMEWORK: Final = (
     "An effect writes and the ledger commits. The guide docs/guides/databases.md has the lines by which "
@@ -56,7 +56,7 @@ def name_of(psycopg: ModuleType, conninfo: str, connect: Mapping[str, Any]) -> s
     except (psycopg.Error, TypeError, AttributeError) as error:
         raise ConfigurationError(
             [
-                f"conninfo is no connection string of PostgreSQL, or connect has no such option: {error}"
+                f"conninfo is not a connection string of PostgreSQL, or connect has an unknown option: {error}"
             ]
         ) from error
     return f"PostgreSQL {parts.get('dbname', '')}@{parts.get('host', '')}"

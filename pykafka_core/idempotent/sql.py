@@ -301,7 +301,7 @@ def check_name(what: str, name: str) -> None:
     try:
         size = len(name.encode())
     except UnicodeEncodeError as error:
-        raise UsageError(f"{what} is no text that UTF-8 can hold: {error}") from None
+        raise UsageError(f"{what} is not text that UTF-8 can encode: {error}") from None
     if size > NAME_BYTES_MAX:
         raise UsageError(f"{what} has {size} bytes in UTF-8, and may have {NAME_BYTES_MAX}")
 
@@ -309,7 +309,7 @@ def check_name(what: str, name: str) -> None:
 def marks_rolled_back() -> UsageError:
     """Return the error for marks in the database that are not those that were set."""
     return UsageError(
-        "the marks are not those that were set: a savepoint was rolled back behind advance, which took them along. "
+        "the marks are not those that were set: a savepoint that contained advance was rolled back. "
         "Call advance outside of savepoints, after the last one"
     )
 
@@ -318,7 +318,7 @@ def misread(what: str) -> UsageError:
     """Return the error for values that were read differently from those in the database."""
     return UsageError(
         f"{what} were misread: an effect changed how the connection gives values (text_factory, converters, loaders). "
-        "Use a connection of your own for that"
+        "Use another connection for that"
     )
 
 
@@ -411,5 +411,5 @@ class SqlLedger(OneAtATime, ABC):
             if found.get(table) != tables.columns_of(table) or not versions:
                 raise LedgerSchemaError(
                     f"{self._name}: table {table} is not the ledger's (columns "
-                    f"{found.get(table, 'missing')}); rename what is there, or use another database"
+                    f"{found.get(table, 'missing')}); rename that table, or use another database"
                 )

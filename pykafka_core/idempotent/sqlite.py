@@ -30,7 +30,7 @@ _OPEN = "pykafka_transaction"
 
 _ENDED = (
     "SQLite rolled the ledger's transaction back at an error that the effect caught (OR ROLLBACK, RAISE(ROLLBACK), a "
-    "full disk): nothing of it is left, and all of it is to be done when the records come again. Let such errors pass "
+    "full disk): all of it is undone and must be repeated when the records are read again. Let such errors pass "
     "out of the effect"
 )
 _STAGED_IS_THERE = {sqlite3.SQLITE_CREATE_TEMP_VIEW: True, sqlite3.SQLITE_DROP_TEMP_VIEW: False}

@@ -223,7 +223,7 @@ def _read(servers: str, topic: str, count: int | None, timeout: float) -> list[R
                 break
             if time.monotonic() > deadline:
                 raise CliError(
-                    f"{len(records)} records were read within {timeout:g} s, and no more came"
+                    f"{len(records)} records were read within {timeout:g} s, and no more arrived"
                 )
     return sorted(records[:count], key=lambda one: one[:2])
 
@@ -240,5 +240,5 @@ def pytest_runtest_makereport(
     outcome = yield
     clients = item.stash.get(REPORTING, None)
     if outcome.failed and call.when == "call" and clients is not None:
-        outcome.sections.append(("what the Kafka broker knew", clients.report()))
+        outcome.sections.append(("state of the Kafka broker", clients.report()))
     return outcome

@@ -29,7 +29,7 @@ def report(bootstrap_servers: str, errors: Iterable[str]) -> str:
     try:
         lines.extend(_state(bootstrap_servers))
     except Exception as error:  # the test's own failure must still be shown
-        lines.append(f"  it did not tell more: {error_text(error)}")
+        lines.append(f"  no more is known: {error_text(error)}")
     lines.extend(f"last error of {one}" for one in errors)
     return "\n".join(lines)
 

@@ -94,19 +94,19 @@ def _check_last(folder: Path, note: Note, notes: list[Note]) -> None:
     for other in notes:
         if other.batch == note.batch and _are_of_one_execution(other.attempt, note.attempt):
             raise StoreError(
-                f"{folder} serves another dedup_stream of this query: each needs a folder of its own"
+                f"{folder} serves another dedup_stream of this query: each needs its own folder"
             )
     last = max([note, *notes])
     if last.batch > note.batch:
         raise StoreError(
             f"{folder} remembers micro-batch {last.batch}, and this is {note.batch}: the checkpoint is older than the "
-            "folder. Take both from one time, or both new; asynchronous progress tracking, which writes the "
+            "folder. Use both from the same time, or both new; asynchronous progress tracking, which writes the "
             "checkpoint late, does not go with it"
         )
     if last > note:
         raise StoreError(
-            f"micro-batch {note.batch} was begun again meanwhile, by {last.attempt}: call dedup_stream again for a "
-            "query that is to go on"
+            f"micro-batch {note.batch} was started again, by {last.attempt}: call dedup_stream again for a "
+            "query that must continue"
         )
 
 

@@ -163,7 +163,7 @@ def check_names(df: "DataFrame") -> None:
     names = df.columns
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ValueError(f"columns of one name cannot be told apart: rename {', '.join(repeated)}")
+        raise ValueError(f"several columns have the same name: rename {', '.join(repeated)}")
 
 
 def check_buckets(buckets: int) -> None:

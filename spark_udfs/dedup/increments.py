@@ -244,8 +244,8 @@ def read_chain(folder: Path, chain: bytes, spans: list[Span]) -> tuple[bytes, li
         head, memory = _read_file(folder / span.name())
         if head.before != chain:
             raise StoreError(
-                f"{folder / span.name()} does not follow on what was added before it: a file is gone, or this one is "
-                "of another time"
+                f"{folder / span.name()} does not continue the files before it: a file is missing, or this one is "
+                "from another time"
             )
         chain = head.after
         memories.append(memory)
@@ -295,7 +295,7 @@ def _spans_before(folder: Path, batch: int) -> list[Span]:
     if spans and spans[-1].last >= batch:
         raise StoreError(
             f"{folder} remembers micro-batch {spans[-1].last}, and this is {batch}: the checkpoint is older than the "
-            "folder; take both from one time, or both new"
+            "folder; use both from the same time, or both new"
         )
     return spans
 
@@ -431,5 +431,5 @@ def _parse(path: Path, data: bytes) -> _Head:
         raise StoreError(f"{path} ends inside its head")
     magic, version, *head = _HEAD.unpack_from(data)
     if (magic, version) != (_MAGIC, _VERSION):
-        raise StoreError(f"{path} is no memory of version {_VERSION}")
+        raise StoreError(f"{path} is not a memory of version {_VERSION}")
     return _Head(*head)

@@ -177,12 +177,12 @@ def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
     before = json.loads(create(path, json.dumps(settings, sort_keys=True)))
     if before.get("version") != _VERSION:
         raise StoreError(
-            f"{folder} was made by another version of dedup_stream: take a new folder and a new checkpoint"
+            f"{folder} was made by another version of dedup_stream: use a new folder and a new checkpoint"
         )
     if before != settings:
         raise StoreError(
             f"{folder} remembers ids under the settings {before}, and this query has {settings}: "
-            "go on with those, or take a new folder and a new checkpoint"
+            "continue with those, or use a new folder and a new checkpoint"
         )
 
 
@@ -199,7 +199,7 @@ def _current(folder: Path) -> Layout | None:
             return max(layouts)
     if (folder / "query").exists() or noted(folder):
         raise StoreError(
-            f"{folder} no longer holds what was remembered: restore it together with the checkpoint, or take both new"
+            f"{folder} no longer contains the ids: restore it together with the checkpoint, or use both new"
         )
     return None
 

@@ -48,7 +48,9 @@ class KafkaBrokers:
             )
         given = {"bootstrap.servers": config} if isinstance(config, str) else config
         if not given.get("bootstrap.servers"):
-            raise ConfigurationError(["bootstrap.servers is missing: it says who knows the ids"])
+            raise ConfigurationError(
+                ["bootstrap.servers is missing: the ids are read from these brokers"]
+            )
         self._timeout_s = timeout_s
         self._given = dict(given)
         self._config = {"log_level": 2, **given}  # errors come as exceptions, not on stderr
@@ -135,8 +137,8 @@ class KafkaBrokers:
 
     def _said(self, what: str, topics: Collection[str], error: Exception) -> str:
         return (
-            f"the broker at {self._config['bootstrap.servers']} did not tell the {what} of "
-            f"{', '.join(sorted(set(topics)))}: {error.args[0].str()}; restart the query when it does"
+            f"the broker at {self._config['bootstrap.servers']} did not return the {what} of "
+            f"{', '.join(sorted(set(topics)))}: {error.args[0].str()}; restart the query when it responds"
         )
 
     def _admin(self) -> Any:

@@ -78,7 +78,7 @@ class Planned:
                     [
                         f"{name(run.place)}: the batch has rows of the offsets {run.first} to {run.last}, Spark "
                         f"planned {planned}: an operator of the query changes offsets or holds rows back, as joins of "
-                        'streams and windows do; move it behind the effect, or use progress="batches"'
+                        'streams and windows do; move it after the effect, or use progress="batches"'
                     ]
                 )
 
@@ -168,8 +168,8 @@ def _telling(session: Any) -> Iterator[None]:
         yield
     except (Py4JError, AttributeError, TypeError, ValueError) as error:
         raise SparkSetupError(
-            f"Spark {session.version} does not tell what it planned for a batch, which the sink needs: {error}. Use a "
-            "PySpark that pykafka_core[spark] was tested with (4.2, 4.3)"
+            f"Spark {session.version} does not report the planned offsets of a batch, which the sink needs: {error}. "
+            "Use a PySpark that pykafka_core[spark] was tested with (4.2, 4.3)"
         ) from error
 
 

@@ -37,6 +37,6 @@ class Run:
                 f"batch {batch_id} was committed already in this run of the query, with all offsets of it: rows that "
                 "the first call did not have now count as processed. Give the sink the whole DataFrame of a batch, "
                 "once; for two effects, use two sinks with a group each. A new group with a new checkpoint and "
-                "startingOffsets=earliest processes what was left out"
+                "startingOffsets=earliest processes the rows that were left out"
             )
         return True

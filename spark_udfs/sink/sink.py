@@ -390,8 +390,8 @@ class IdempotentSink:
             raise ConfigurationError(
                 [
                     f"the batches of group {self._group!r} are those of query {', '.join(sorted(batches))}, this is "
-                    f"query {query_id}: its checkpoint is another one, and what it reads would be processed again. Use "
-                    "the checkpoint of before or a new group; allow_new_query=True goes on"
+                    f"query {query_id}: its checkpoint is another one, and its rows would be processed again. Use "
+                    "the former checkpoint or a new group; allow_new_query=True continues"
                 ]
             )
 
@@ -404,7 +404,9 @@ class IdempotentSink:
         found = dict(brokers(topics)) if topics else {}
         unknown = sorted(topic for topic in topics if not _is_topic_id(found.get(topic)))
         if unknown:
-            raise ConsumerError(f"brokers tells no id of {', '.join(unknown)}: 16 bytes are needed")
+            raise ConsumerError(
+                f"brokers returned no id of {', '.join(unknown)}: 16 bytes are needed"
+            )
         known = self._run.topic_ids
         replaced = sorted(t for t, value in found.items() if known.get(t, value) != value)
         if replaced:
@@ -452,7 +454,7 @@ def _noting(group: str, batch_id: int, on_executors: bool) -> Iterator[None]:
             else "the ledger is as before, unless the commit itself failed"
         )
         error.add_note(
-            f"Batch {batch_id} was not processed for group {group!r}: {left}. Mend the cause and start the query "
+            f"Batch {batch_id} was not processed for group {group!r}: {left}. Fix the cause and start the query "
             "again: nothing is lost or done twice."
         )
         raise

@@ -91,7 +91,7 @@ class Read:
             ]
             raise DataLossError(
                 f"{_first_of(named)}: the broker lost the end of the log, or brokers is another cluster. New records "
-                "get these offsets again and would be taken for processed. Put the broker's data back; or go on with "
+                "get these offsets again and would count as processed. Restore the broker's data; or continue with "
                 "a new group and a new checkpoint, whose startingOffsets say from which offset of each partition on "
                 "the records are new; or delete and recreate the topic. fail_on_data_loss=False changes nothing here"
             )
@@ -128,12 +128,12 @@ class Read:
         if lost and lost == deleted:
             raise DataLossError(
                 f"{_said(deleted)} were deleted, by retention or on request, before the group processed them. No "
-                "checkpoint brings them back: fail_on_data_loss=False goes on without them"
+                "checkpoint brings them back: fail_on_data_loss=False continues without them"
             )
         if lost:
             raise DataLossError(
                 f"{_said(lost)} would be lost: the batch begins after them, and the group has not processed them. "
-                f"{self._why(batch_id)}, which costs time and counts nothing twice; fail_on_data_loss=False goes on "
+                f"{self._why(batch_id)}, which costs time and counts nothing twice; fail_on_data_loss=False continues "
                 "without them"
             )
 

@@ -23,7 +23,7 @@ def test_a_loopback_listener_needs_no_warning(host: str, caplog: Log) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
 def test_listener_on_every_interface_needs_advertised_listeners(host: str, caplog: Log) -> None:
     address, exposed = warnings(caplog, listeners=f"PLAINTEXT://{host}:9092")
-    assert "tells clients to connect to 127.0.0.1:9092" in address
+    assert "makes clients connect to 127.0.0.1:9092" in address
     assert "set advertised.listeners=PLAINTEXT://HOST:9092" in address
     assert f"listener PLAINTEXT://{host}:9092 is open to the network" in exposed
 

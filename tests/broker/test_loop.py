@@ -55,7 +55,7 @@ class Advancing(Recorder):
 
 
 def nothing(context: Context) -> Outcome:
-    raise AssertionError("nobody decides")
+    raise AssertionError("no decision is expected")
 
 
 def request(received_ns: int) -> Request:

@@ -49,7 +49,7 @@ def test_history_of_a_group_is_printed(
     assert [one["lag"] for one in found["lag"]] == [1]
     assert run("groups", "why", "a/b c", "--metrics", metrics) == 0
     out = capsys.readouterr().out
-    assert out.startswith("group a/b c is Empty\n  Nobody has been a member")
+    assert out.startswith("group a/b c is Empty\n  It has had no members")
     assert "events, oldest first" in out
     assert run("groups", "why", "none", "--metrics", metrics) == 1
     assert "there is no group none" in capsys.readouterr().err

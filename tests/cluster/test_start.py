@@ -75,7 +75,7 @@ def test_directory_of_a_controller_is_not_opened_as_that_of_a_broker_only(tmp_pa
     ("wrong", "problem"),
     [
         ({"inter.broker.listener.name": "SSL"}, "inter.broker.listener.name is SSL.* PLAINTEXT"),
-        ({"listeners": "CONTROLLER://127.0.0.1:0"}, "listeners has none for brokers"),
+        ({"listeners": "CONTROLLER://127.0.0.1:0"}, "listeners contains no listener for brokers"),
         ({"listeners": "PLAINTEXT://127.0.0.1:0"}, "controller.listener.names is CONTROLLER"),
         (BECOMES_BROKER_ONLY, "node 1 is a voter"),
         ({"process.roles": "broker"}, "CONTROLLER in listeners"),

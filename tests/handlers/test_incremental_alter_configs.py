@@ -387,7 +387,7 @@ class Unread:
 
     @property
     def configs(self) -> list[str]:
-        raise AssertionError("what is asked of it is looked at")
+        raise AssertionError("the settings of the request are read")
 
 
 def test_too_many_resources_are_rejected_before_their_settings_are_read() -> None:

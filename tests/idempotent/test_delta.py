@@ -466,7 +466,10 @@ def test_table_replaced_during_a_transaction_gets_no_rows_and_no_marks(
     if version_before == 0:
         shutil.rmtree(uri)
         deltalake.DeltaTable.create(uri, rows().schema)
-    with pytest.raises(LedgerError, match="took its place"), ledger.transaction(GROUP) as mine:
+    with (
+        pytest.raises(LedgerError, match="replaced by another table"),
+        ledger.transaction(GROUP) as mine,
+    ):
         mine.connection.append(rows(11))
         mine.advance({KEYS[0]: 2})
         shutil.rmtree(uri)

@@ -81,8 +81,8 @@ def opened(ledger: PostgresLedger, of_partitions: bool) -> Any:
     [
         ("ROLLBACK", "rolled back, and the marks are as before", False),
         ("ROLLBACK; BEGIN", "rolled back, and the marks are as before", False),
-        ("COMMIT", "committed: .* ids that were claimed, whose rows are not processed again", True),
-        ("COMMIT; BEGIN", "committed: .* ids that were claimed", True),
+        ("COMMIT", "committed: .* claimed ids, whose rows are not processed again", True),
+        ("COMMIT; BEGIN", "committed: .* claimed ids", True),
     ],
 )
 def test_no_mark_moves_outside_the_transaction_of_the_ledger(

@@ -148,7 +148,7 @@ def test_rollback_that_the_effect_hides_loses_nothing(
                         connection.execute("INSERT INTO effects VALUES (?)", ("second",))
                         transaction.advance({KEY: 7})
                         connection.execute("RELEASE effect")
-        assert "nothing of it is left" in str(raised.value)
+        assert "all of it is undone" in str(raised.value)
         with ledger.transaction("g") as transaction:
             assert transaction.marks() == {}
             assert transaction.batches() == {}

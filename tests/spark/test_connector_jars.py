@@ -185,5 +185,5 @@ def test_a_cache_that_cannot_be_written_is_named(
 
 @pytest.mark.jvm
 def test_missing_file_of_ivy_settings_is_named(cache: Path) -> None:
-    with pytest.raises(ConnectorMissing, match="ivySettings=/nowhere is no file"):
+    with pytest.raises(ConnectorMissing, match="ivySettings=/nowhere is not a file"):
         connector_jars("/nowhere")

@@ -302,7 +302,7 @@ def test_a_missing_or_old_java_is_named(alone: pytest.MonkeyPatch, tmp_path: Pat
 def test_python_that_cannot_run_workers_is_named(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     wrong = {
         "does not run": tmp_path / "nowhere",
-        "is no Python": script(tmp_path / "true", "exit 0"),
+        "is not a Python": script(tmp_path / "true", "exit 0"),
         "is Python 3.9, the driver is": script(tmp_path / "old", "echo 3.9"),
         "No module named 'pyarrow'": script(tmp_path / "bare", f'exec {sys.executable} -S "$@"'),
     }

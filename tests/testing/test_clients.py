@@ -209,14 +209,14 @@ def test_failure_report_contains_the_state_of_the_broker(tmp_path: Path) -> None
     assert "4 failed" in out, out
     assert "error" not in out.splitlines()[-1], out
     failed, waited, missing, closed = out.split("\n____")[1:]
-    assert "what the Kafka broker knew" in failed
+    assert "state of the Kafka broker" in failed
     assert "group workers: Stable, 1 members" in failed
     assert "worker at 127.0.0.1" in failed
     assert "committed 1 of 2, lag 1" in failed
     assert "0 records were read within 0.1 s" in waited
     assert "high watermarks 0: 0" in waited
     assert "kafka_read_all('none'): " in missing
-    assert "it did not tell more" in closed
+    assert "no more is known" in closed
 
 
 @pytest.mark.interval

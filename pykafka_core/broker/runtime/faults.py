@@ -48,4 +48,4 @@ class Faults:
         if more is None:
             return
         since = f" ({more} more since the last report)" if more else ""
-        self._log.error("%s failed%s; the broker goes on", what, since, error=fault)
+        self._log.error("%s failed%s; the broker continues", what, since, error=fault)

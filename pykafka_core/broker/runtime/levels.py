@@ -54,11 +54,11 @@ class Levels:
 
         repair = f"pykafka-core repair {shlex.quote(os.path.join(self._log_dir, name))}"
         if partition is None or len(partition.replicas) == 1:
-            return f"; it refuses records: stop the broker and run {repair}"
+            return f"; it rejects records: stop the broker and run {repair}"
         return (
-            "; what it lacks is fetched from its leader. If this broker leads it, nobody replicates it: "
-            "restart the broker, so that another member of the ISR leads; if there is none, stop it, and have "
-            f"another replica elected (pykafka-core topics elect --unclean), or run {repair}"
+            "; the missing records are fetched from its leader. If this broker leads it, no replica fetches it: "
+            "restart the broker, so that another member of the ISR leads. Without another member, stop the broker and "
+            f"elect another replica (pykafka-core topics elect --unclean), or run {repair}"
         )
 
     def disk(self, event: DiskState) -> None:

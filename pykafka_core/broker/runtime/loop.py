@@ -172,7 +172,7 @@ class ControlLoop:
         try:
             step(self.failure)
         except BaseException as fault:
-            _log.error("what was to follow the failure failed as well", error=fault)
+            _log.error("the cleanup after the failure failed as well", error=fault)
 
     def turn(self) -> None:
         """Handle one batch of events, then the timers that are due; check for a stop between any

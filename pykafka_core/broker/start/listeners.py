@@ -71,12 +71,12 @@ def exposures(bound: Iterable[Endpoint], endpoints: Iterable[Endpoint]) -> Itera
         if _is_loopback(told.host):
             address = Listener(listener.name, "HOST", listener.port)
             yield (
-                f"{place} tells clients to connect to {_listener(told).address}, which other machines cannot "
+                f"{place} makes clients connect to {_listener(told).address}, which other machines cannot "
                 f"reach: set advertised.listeners={address} with a name of this machine that they can resolve"
             )
         yield (
-            f"{place} is open to the network without encryption, authentication and authorization: whoever "
-            "reaches it can read, change and delete every topic and alter this broker's settings"
+            f"{place} is open to the network without encryption, authentication and authorization: every client "
+            "that reaches it can read, change and delete every topic and alter this broker's settings"
         )
 
 

@@ -37,14 +37,14 @@ def _listener_problems(plan: Plan) -> Iterator[str]:
     listed = ", ".join(names) or "none"
     wanted = (plan.settings.broker_value(_INTER_BROKER) or "").strip().upper()
     if start.is_broker and not names:
-        yield "listeners has none for brokers and clients: add one, such as PLAINTEXT://HOST:9092"
+        yield "listeners contains no listener for brokers and clients: add one, such as PLAINTEXT://HOST:9092"
     elif start.is_broker and wanted and wanted not in names:
         yield f"{_INTER_BROKER} is {wanted}, and the listeners of brokers are {listed}: name one of them"
     if not start.is_controller and start.controller_listeners:
         given = ", ".join(listener.name for listener in start.controller_listeners)
         yield (
             f"process.roles is broker, and {given} in listeners is one of {_CONTROLLERS}: remove it from listeners, as "
-            "this node is no controller"
+            "this node is not a controller"
         )
     if start.is_controller and not start.controller_listeners:
         given = ", ".join(start.controller_names) or "nothing"

@@ -110,9 +110,9 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
         check_snapshot(snapshot)
     if is_unknown and found is None:
         raise ClusterError(
-            f"the settings name controllers, and {path or 'a broker in memory'} does not know them: make the "
-            "directory by `pykafka-core format` with --initial-controllers; for static voters, or a node that is to "
-            "be added, with --no-initial-controllers"
+            f"the settings name controllers, and {path or 'a broker in memory'} does not contain them: create "
+            "the directory with `pykafka-core format` and --initial-controllers; for static voters, or a node that "
+            "will be added, --no-initial-controllers"
         )
     planned = Plan(
         settings=settings,
@@ -165,6 +165,6 @@ def _voters(
 def among_several(directory: DataDirectory) -> str:
     """Return why a directory cannot be used by a single broker."""
     return (
-        f"{directory.path} is that of a controller among several, and the settings speak of none: start it with "
-        "those of its node, controller.listener.names among them"
+        f"{directory.path} belongs to one of several controllers, and the settings do not name any: start it with "
+        "the settings of its node, which include controller.listener.names"
     )

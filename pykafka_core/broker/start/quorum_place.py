@@ -106,12 +106,12 @@ def _check_history(
     elif remembered - {key.node_id} and remembered != named:
         listed = ", ".join(map(str, sorted(remembered)))
         raise ClusterError(
-            f"the static voters of this directory are {listed}, and they never change: name them, and nobody else, in "
+            f"the static voters of this directory are {listed}, and they never change: name these, and no others, in "
             "controller.quorum.voters"
         )
     elif led_alone and named - {key.node_id}:
         raise ClusterError(
-            "this directory is of a node that was alone, and the others would begin a cluster without its metadata: "
+            "this directory is of a node that was alone, and the others would start a cluster without its metadata: "
             "remove controller.quorum.voters, and add them one by one with `pykafka-core quorum add`"
         )
 

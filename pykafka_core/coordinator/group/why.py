@@ -212,33 +212,33 @@ def _now(view: GroupView) -> Iterator[str]:
             yield f"It has been rebalancing{since}: {reason}."
             yield from _missing(view, waited_for)
         case ClassicGroupState.COMPLETING_REBALANCE:
-            names = _named(waited_for) or "nobody"
-            yield f"Generation {view.generation_id} has had no assignment{since}; who has not synced: {names}."
+            names = _named(waited_for) or "none"
+            yield f"Generation {view.generation_id} has had no assignment{since}. Members without a SyncGroup: {names}."
             yield from _leader_missing(waited_for)
         case ClassicGroupState.STABLE:
             count = len(view.members)
             yield f"It has been stable{since}, generation {view.generation_id}, {_counted(count, 'member')}."
         case ConsumerGroupState.ASSIGNING.value | ConsumerGroupState.RECONCILING.value:
-            names = _named(waited_for) or "nobody; members take over with their next heartbeats"
-            yield f"Members of epoch {view.generation_id} exchange partitions. To give some up: {names}."
+            names = _named(waited_for) or "none; members take over with their next heartbeats"
+            yield f"Members of epoch {view.generation_id} exchange partitions. Members that must revoke some: {names}."
         case _:
-            yield f"Nobody has been a member{since}: nothing consumes in this group."
+            yield f"It has had no members{since}: no consumer reads for this group."
 
 
 def _missing(view: GroupView, waited_for: Sequence[MemberView]) -> Iterator[str]:
     due = "" if view.due_in_ms is None else f" in {_seconds(view.due_in_ms)}"
     if view.is_initial:
-        yield f"It waits for more members to come (group.initial.rebalance.delay.ms) and goes on{due}."
+        yield f"It waits for more members to join (group.initial.rebalance.delay.ms) and continues{due}."
         return
     if waited_for:
         yield (
-            f"It waits for {_named(waited_for)} to join again, and goes on without them{due}. They join again in "
-            "poll(): such a consumer may be busy with its records, or gone."
+            f"It waits for {_named(waited_for)} to rejoin, and continues without them{due}. Consumers rejoin in "
+            "poll(): such a consumer may be busy with its records, or dead."
         )
     if view.pending_members:
         yield (
-            f"It waits for {_counted(view.pending_members, 'new client')} with a member id that did not come back; "
-            "their session timeout ends that."
+            f"It waits for {_counted(view.pending_members, 'new client')} with a member id that did not rejoin; "
+            "the wait ends with their session timeout."
         )
 
 
@@ -251,7 +251,7 @@ def _leader_missing(waited_for: Sequence[MemberView]) -> Iterator[str]:
 def _nowhere(view: GroupView) -> Iterator[str]:
     if view.missing:
         yield (
-            f"Its members subscribe to what does not exist, and read nothing there: {_some(view.missing)}."
+            f"Its members subscribe to topics that do not exist, and read nothing there: {_some(view.missing)}."
         )
 
 
@@ -259,17 +259,17 @@ def _lately(view: GroupView) -> Iterator[str]:
     rebalances = [one for one in view.history if one.what is What.REBALANCE]
     if len(rebalances) >= _OFTEN:
         over_ms = rebalances[-1].time_ms - rebalances[0].time_ms
-        yield f"It began {len(rebalances)} rebalances within {_seconds(over_ms)}; the last: {rebalances[-1].text}."
+        yield f"It started {len(rebalances)} rebalances within {_seconds(over_ms)}; the last: {rebalances[-1].text}."
     texts = [one.text for one in view.history]
     if any("poll timeout" in text for text in texts):
         yield "A consumer left because it did not poll: raise max.poll.interval.ms, or lower max.poll.records."
     if any(text.startswith("the session of member") for text in texts):
         yield (
-            "A member's session ended without a word: its process died, stood still, or lost the network; if it "
-            "lives, raise session.timeout.ms."
+            "A member's session ended without a LeaveGroup: its process died, paused, or lost the network. If it "
+            "is alive, raise session.timeout.ms."
         )
     if any(one.what is What.FENCED for one in view.history):
-        yield "Members were fenced: give each running consumer a group.instance.id of its own."
+        yield "Members were fenced: give each running consumer its own group.instance.id."
     if any(one.what is What.REMOVED for one in view.history):
         yield "Members were removed because they were too slow: raise max.poll.interval.ms (rebalance.timeout.ms)."
 

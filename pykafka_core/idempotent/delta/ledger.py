@@ -162,8 +162,8 @@ class DeltaLedger(OneAtATime):
                     table = self._opened()
                     if read(table) != versions:
                         raise LedgerError(
-                            f"{self._name}: another transaction moved a mark of this one meanwhile, and nothing of "
-                            "this one was committed: read the marks again"
+                            f"{self._name}: another transaction moved a mark of this one, and nothing of this one "
+                            "was committed: read the marks again"
                         )
                     return table
 
@@ -214,7 +214,7 @@ class DeltaLedger(OneAtATime):
 
     def _replaced(self) -> str:
         return (
-            f"{self._name}: it was removed meanwhile, or another table took its place, and nothing of this transaction "
+            f"{self._name}: it was removed or replaced by another table, and nothing of this transaction "
             "was committed: read the marks again"
         )
 
@@ -222,8 +222,8 @@ class DeltaLedger(OneAtATime):
         """Create an empty table that fits these rows, unless another process creates one."""
         if rows is None:
             raise LedgerSchemaError(
-                f"{self._name}: there is no table yet and no row that tells its columns, so the marks cannot be kept. "
-                "Create it: deltalake.DeltaTable.create(uri, schema)"
+                f"{self._name}: there is no table yet and no row to derive its columns from, so the marks cannot be "
+                "kept. Create it: deltalake.DeltaTable.create(uri, schema)"
             )
         # By default deltalake retries after a concurrent creation, and replaces its schema.
         once = self._deltalake.CommitProperties(max_commit_retries=0)

@@ -120,7 +120,7 @@ def check_partitioning(rows: "pa.Table", columns: Sequence[str]) -> None:
             if least is not None and least < 0:
                 raise LedgerSchemaError(
                     f"the Delta table is partitioned by {name}, and deltalake cannot write negative decimals there "
-                    f"({least}): nobody could read the table again. Partition by another column"
+                    f"({least}): the table could not be read again. Partition by another column"
                 )
 
 
@@ -133,7 +133,7 @@ def _checked_text(rows: "pa.Table") -> "pa.Table":
             column.validate(full=True)
         except pa.ArrowInvalid as error:
             raise LedgerSchemaError(
-                f"column {name} has values that cannot be read again: {error}; bytes that may be no text belong in a "
+                f"column {name} has values that cannot be read again: {error}; store bytes that may not be text in a "
                 "binary column"
             ) from error
     return rows

@@ -127,7 +127,7 @@ class DeltaTransaction:
         moved |= any(query_of(app) is not None for app in self._versions.keys() - self._read.keys())
         if rows is not None and not moved:
             raise UsageError(
-                "rows were appended and no mark moved: advance the marks to the end of what the rows came from"
+                "rows were appended and no mark moved: advance the marks to the end of the records of these rows"
             )
         return (rows, self._versions) if moved else None
 

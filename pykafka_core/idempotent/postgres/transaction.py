@@ -93,11 +93,11 @@ class PostgresTransaction(SqlTransaction):
     def _ended(self) -> UsageError:
         [(fate,)] = self._rows("SELECT pg_xact_status(?::text::xid8)", [self._number])
         left = (
-            "it was committed: what the effect had written is kept, and so are the ids that were claimed, whose rows "
-            "are not processed again. What it wrote since may be done again"
+            "it was committed: the writes of the effect until then are kept, and so are the claimed ids, whose rows "
+            "are not processed again. Its later writes may be repeated"
             if fate == "committed"
-            else "it was rolled back, and the marks are as before. What the effect wrote since, outside of it, may be "
-            "done again"
+            else "it was rolled back, and the marks are as before. Later writes of the effect, outside of it, may be "
+            "repeated"
         )
         return UsageError(
             f"the effect ended the ledger's transaction: {left}. An effect writes, the ledger commits; let errors pass "

@@ -79,8 +79,8 @@ def test_rebalance_waits_for_old_members_until_the_rebalance_timeout() -> None:
     assert view(world).state == "PreparingRebalance"
     assert waited_for(world) == [old]
     assert view(world).due_in_ms == REBALANCE_MS - 4_000
-    assert f"It waits for {old} (127.0.0.1) to join again" in said(world)
-    assert "goes on without them in 56.0 s" in said(world)
+    assert f"It waits for {old} (127.0.0.1) to rejoin" in said(world)
+    assert "continues without them in 56.0 s" in said(world)
 
 
 def test_member_that_did_not_rejoin_in_time_is_recorded_as_removed() -> None:
@@ -180,7 +180,7 @@ def test_view_counts_clients_that_did_not_return_with_their_member_id() -> None:
     world.submit(join(client_id="B", api_version=9))
     world.submit(join(client_id="C"))
     assert view(world).pending_members == 1
-    assert "did not come back" in said(world)
+    assert "did not rejoin" in said(world)
 
 
 def test_view_reports_how_often_a_group_rebalances() -> None:
@@ -190,7 +190,7 @@ def test_view_reports_how_often_a_group_rebalances() -> None:
         world.pass_ms(1_000)
         world.submit(join(leader, client_id="A", reason="again"))
         world.submit(sync(leader, world.group.generation_id, {leader: b"x"}))
-    assert "It began 4 rebalances within 3.0 s; the last: member" in said(world)
+    assert "It started 4 rebalances within 3.0 s; the last: member" in said(world)
 
 
 def test_rejected_request_leaves_no_event() -> None:
@@ -224,7 +224,7 @@ def test_empty_group_has_a_view_and_an_unknown_group_has_none() -> None:
     world.submit(leave(leader))
     put(world, range(2))
     assert view(world).state == "Empty"
-    assert "Nobody has been a member" in said(world)
+    assert "It has had no members" in said(world)
     assert [one.partition for one in view(world).offsets] == [0, 1]
     assert view_group(world.state, "none", 0, 0) is None
 

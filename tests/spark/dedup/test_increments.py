@@ -219,7 +219,7 @@ def test_missing_file_among_others_is_detected(
         monkeypatch.setattr(increments, "RUN", 2)
     else:
         new_worker()
-    with pytest.raises(StoreError, match="does not follow on what was added before it"):  # noqa: PT012
+    with pytest.raises(StoreError, match="does not continue the files before it"):  # noqa: PT012
         query.run(5, ids_of(5))
         new_worker()
         query.run(6, ids_of(6))
@@ -232,8 +232,8 @@ def test_damaged_file_is_rejected(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for damaged, complaint in [
         (whole[:3], "ends inside its head"),
-        (b"x" + whole[1:], "no memory of version 3"),
-        (whole[:4] + b"\1" + whole[5:], "no memory of version 3"),
+        (b"x" + whole[1:], "not a memory of version 3"),
+        (whole[:4] + b"\1" + whole[5:], "not a memory of version 3"),
         (whole[:-1], "is damaged"),
         (whole[:-1] + b"z", "is damaged"),
     ]:

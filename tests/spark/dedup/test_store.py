@@ -43,7 +43,7 @@ def test_a_folder_belongs_to_its_settings_and_to_one_query(tmp_path: Path) -> No
     assert prepare(tmp_path / "ids", SETTINGS, None, 5).layout == store.layout == Layout(1, 3)
     store.open("query", 0, 1)
     store.open("query", 0, 1)
-    with pytest.raises(StoreError, match="go on with those"):
+    with pytest.raises(StoreError, match="continue with those"):
         prepare(tmp_path / "ids", {**SETTINGS, "types": ["bigint"]}, None, 3)
     with pytest.raises(StoreError, match="a new checkpoint needs a new folder"):
         store.open("another", 0, 1)
@@ -54,7 +54,7 @@ def test_a_folder_belongs_to_its_settings_and_to_one_query(tmp_path: Path) -> No
 def test_one_query_has_a_folder_for_each_dedup_stream(tmp_path: Path) -> None:
     first, second = (prepare(tmp_path, SETTINGS, None, 3, "application") for _ in range(2))
     first.open("query", 0, 7)
-    with pytest.raises(StoreError, match="each needs a folder of its own"):
+    with pytest.raises(StoreError, match="each needs its own folder"):
         second.open("query", 0, 7)
     second.open("query", 0, 8)  # the micro-batch again, by a query that was built again
 
@@ -70,7 +70,7 @@ def test_second_dedup_with_the_same_folder_is_rejected_if_their_tasks_start_at_o
         create_empty(path)
 
     monkeypatch.setattr(attempts, "create_empty", second_begins)
-    with pytest.raises(StoreError, match="each needs a folder of its own"):
+    with pytest.raises(StoreError, match="each needs its own folder"):
         first.open("query", 0, 7)
 
 
@@ -79,7 +79,7 @@ def test_task_of_a_superseded_attempt_is_rejected(tmp_path: Path) -> None:
     store.open("query", 4, 1)
     second = store.open("query", 4, 2)
     for late in (store, old):  # also one that had written nothing
-        with pytest.raises(StoreError, match="was begun again meanwhile"):
+        with pytest.raises(StoreError, match="was started again"):
             late.open("query", 4, 1)
     assert noted(tmp_path) == [Note(4, second)]
     third = store.open("query", 5, 3)
@@ -184,7 +184,7 @@ def test_folder_without_its_memories_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="bucket-0001 is gone"):
         query.run(1, ids_of(*range(9)))
     (tmp_path / query.store.layout.name()).rename(tmp_path / "away too")
-    with pytest.raises(StoreError, match="no longer holds what was remembered"):
+    with pytest.raises(StoreError, match="no longer contains the ids"):
         query.start(None)
 
 

@@ -134,7 +134,7 @@ def test_a_frame_may_be_used_twice_in_one_query(stream: Stream) -> None:
 def test_two_dedup_streams_in_one_query_need_two_folders(stream: Stream) -> None:
     stream.add([(0, "1", 2, None)])
     twice = unique(stream, F.col("part").cast("string"), buckets=1)
-    with pytest.raises(StreamingQueryException, match="each needs a folder of its own"):
+    with pytest.raises(StreamingQueryException, match="each needs its own folder"):
         stream.run(lambda df: twice(unique(stream, buckets=1)(df)))
 
 
@@ -321,7 +321,7 @@ def test_ids_of_another_type_are_rejected(stream: Stream) -> None:
     stream.add(rows_of(0, [("a", 1)]))
     stream.run(unique(stream, "part", buckets=1))
     wider = F.col("part").cast("bigint").alias("part")  # as a bigint, 1 has another fingerprint
-    with pytest.raises(StoreError, match="go on with those"):
+    with pytest.raises(StoreError, match="continue with those"):
         stream.run(unique(stream, wider, buckets=1))
     assert stream.numbers() == [0]
 

@@ -74,10 +74,12 @@ def test_a_first_batch_starts_at_the_initial_offset_and_new_partitions_at_0() ->
 def test_missing_spark_internal_stops_the_query_and_names_the_version(name: str) -> None:
     running = execution()
     setattr(running, name, gone)
-    with pytest.raises(SparkSetupError, match=r"Spark 9\.9 does not tell .*Method does not exist"):
+    with pytest.raises(
+        SparkSetupError, match=r"Spark 9\.9 does not report .*Method does not exist"
+    ):
         planned(frame(running))
     delattr(running, name)
-    with pytest.raises(SparkSetupError, match=rf"Spark 9\.9 does not tell .*{name}"):
+    with pytest.raises(SparkSetupError, match=rf"Spark 9\.9 does not report .*{name}"):
         planned(frame(running))
 
 
@@ -91,7 +93,7 @@ def test_run_has_the_id_that_spark_gives_each_start() -> None:
     assert run_of(frame(execution(), query_id=None)) is None
     running = execution()
     del running.runId
-    with pytest.raises(SparkSetupError, match=r"Spark 9\.9 does not tell .*runId"):
+    with pytest.raises(SparkSetupError, match=r"Spark 9\.9 does not report .*runId"):
         run_of(frame(running))
 
 

@@ -248,7 +248,7 @@ def test_failed_query_reports_the_cause_and_the_remedy(
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
     consumer = consumer_of(broker, ledger, message_header("message-id"))
     with pytest.raises(
-        StreamingQueryException, match=r"(?s)offset 0 of orders-0: .*null.*Mend the cause"
+        StreamingQueryException, match=r"(?s)offset 0 of orders-0: .*null.*Fix the cause"
     ):
         run(df, tmp_path / "c", consumer.foreach_batch)
 
@@ -325,7 +325,7 @@ def test_function_that_returns_no_topic_id_is_reported(
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
     consumer = IdempotentSink(ledger, "g", effect=effect, brokers=lambda _: told)
-    with pytest.raises(ConsumerError, match="brokers tells no id of orders: 16 bytes"):
+    with pytest.raises(ConsumerError, match="brokers returned no id of orders: 16 bytes"):
         consumer.foreach_batch(rows, 0)
 
 
@@ -345,7 +345,7 @@ def test_unreachable_broker_is_named_and_nothing_is_processed(
     )
     consumer = IdempotentSink(ledger, "billing", effect=effect, brokers=brokers)
     broker.close()
-    with pytest.raises(ConsumerError, match=f"{address} did not tell .* restart"):
+    with pytest.raises(ConsumerError, match=f"{address} did not return .* restart"):
         consumer.foreach_batch(rows, 0)
     with ledger.transaction("billing") as transaction:
         assert transaction.marks() == {}

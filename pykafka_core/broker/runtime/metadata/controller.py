@@ -327,7 +327,7 @@ class Controller:
 
     def _on_rejected(self, error_code: int) -> None:
         batch, self._in_flight = self._in_flight, None
-        assert batch is not None, "what is rejected was proposed"
+        assert batch is not None, "a rejected batch was proposed"
         if self._reserve is not None and self._reserve.make_way(batch.need()):
             self._send(batch)
         else:

@@ -130,7 +130,7 @@ class Publisher:
         known = (before.topics.by_id.get(topic_id) for topic_id in delta.deleted)
         deleted = {topic.name: topic.topic_id for topic in known if topic is not None}
         for follow in self.followers:
-            self._faults.guard("what follows the metadata", partial(follow, image, deleted))
+            self._faults.guard("an update after a metadata change", partial(follow, image, deleted))
 
     def _inherited(self, delta: Delta, image: MetadataImage) -> Slices[Delta]:
         """Apply changed settings of the broker.

@@ -28,7 +28,7 @@ def test_member_that_must_revoke_partitions_is_named() -> None:
     world.join("new")
     world.beat("slow", epoch)
     assert told(world) == [
-        f"Members of epoch {FIRST + 1} exchange partitions. To give some up: slow (127.0.0.1)."
+        f"Members of epoch {FIRST + 1} exchange partitions. Members that must revoke some: slow (127.0.0.1)."
     ]
 
 
@@ -36,7 +36,7 @@ def test_group_that_all_members_left_is_empty() -> None:
     world = World()
     world.join("only")
     world.leave("only")
-    assert told(world) == ["Nobody has been a member: nothing consumes in this group."]
+    assert told(world) == ["It has had no members: no consumer reads for this group."]
 
 
 def test_summaries_include_consumer_groups() -> None:
@@ -58,7 +58,7 @@ def test_view_of_a_stable_group_names_missing_topics() -> None:
     world = World()
     world.join("a", "t", "ordres", topic_regex="pay.*")
     expected = (
-        "Its members subscribe to what does not exist, and read nothing there: "
+        "Its members subscribe to topics that do not exist, and read nothing there: "
         "topic ordres, a topic that matches pay.*."
     )
     assert expected in told(world)
@@ -67,7 +67,7 @@ def test_view_of_a_stable_group_names_missing_topics() -> None:
     world.pass_ms(REFRESH_INTERVAL_MS)
     world.beat("a", FIRST)
     assert expected not in told(world)
-    assert "what does not exist" not in " ".join(told(world))
+    assert "topics that do not exist" not in " ".join(told(world))
 
 
 def test_joins_and_new_topics_are_recorded_with_the_epochs_they_started() -> None:
@@ -106,7 +106,7 @@ def test_removed_members_are_recorded_with_the_reason() -> None:
     world.pass_ms(SESSION_MS)
     causes = [text for what, text in history(world) if what is What.REBALANCE]
     assert causes[3:] == ["member a left", "b left: replaced", "the session of member c ended"]
-    assert any("session ended without a word" in sentence for sentence in told(world))
+    assert any("session ended without a LeaveGroup" in sentence for sentence in told(world))
 
 
 def test_member_that_keeps_partitions_too_long_is_recorded_as_removed() -> None:
