@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def switch_mode(mode: str) -> bool:
-    """Tell whether the last build was of another mode; file times cannot."""
+    """Return whether the last build was of another mode; file times cannot."""
     stamp = ROOT / "build" / "cython-mode"
     changed = not stamp.exists() or stamp.read_text() != mode
     stamp.parent.mkdir(exist_ok=True)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Committed offsets, of which a broker holds millions: 72 bytes each, and nothing for Python's collector to look at."""
+"""Committed offsets. A broker holds millions: each takes 72 bytes, and Python's collector ignores them."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE

@@ -3,8 +3,8 @@
 
 The reader walks a `bytes` object by pointers. Compressed batches are handed to Rust one at a time
 when their turn comes, so that no more than one of them is held decompressed. Messages of format 0 and 1 are
-handed over too, and come back as a batch of format 2. The checks are those of
-`rust/record`: what it refuses is refused here, which the tests hold against each other.
+also handed to Rust, which returns a batch of format 2. The checks are those of `rust/record`;
+tests compare both.
 """
 
 cimport cython
@@ -223,7 +223,7 @@ cdef class RecordBatchReader:
             raise
 
     cdef int stop(self) except -1:
-        """Be over: nothing behind a fault can be trusted."""
+        """End the iteration: the bytes after a fault cannot be trusted."""
         self.left = 0
         self.position = self.size
         self.cursor.at = self.cursor.end = NULL

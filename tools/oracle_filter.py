@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hold the output of an oracle run (this broker beside Apache Kafka) to tests/oracle.toml.
+"""Hold the output of an oracle run (this broker and Apache Kafka) to tests/oracle.toml.
 
   oracle OURS KAFKA $(tools/oracle_filter.py --cases) | tools/oracle_filter.py --release 4.4.0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the oracle on two clusters of three nodes, ours beside Apache Kafka's, in place of two brokers.
+"""Run the oracle on two clusters of three nodes, ours and Apache Kafka's, in place of two brokers.
 
   tools/oracle_of_clusters.py ORACLE OURS KAFKA $(tools/oracle_filter.py --cases) |
     tools/oracle_filter.py --release 4.4.0
@@ -8,7 +8,7 @@ ORACLE is the program, OURS and KAFKA the address of one node of each; start bot
 
 Theory of operation. The oracle talks to one node and expects it to lead whatever its cases make. So that node is the
 preferred leader here of the topics that cases begin with, which have a replica on each node, and of the internal
-topics, which are made before anything else. What cases create by requests of their own is placed by the cluster.
+topics, which are made before anything else. The cluster places topics that the requests of a case create.
 """
 
 import sys

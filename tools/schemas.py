@@ -1,6 +1,6 @@
 """Read the message schemas inside Apache Kafka's jars and write our tables from them.
 
-A developer's tool, run when the Kafka version changes; nothing of the build or the tests needs it:
+A developer's tool, run when the Kafka version changes. The build and the tests do not need it:
 
     python tools/schemas.py ~/kafka/libs
 
@@ -90,7 +90,7 @@ class Message:
 
 
 def parse(text: str) -> Message | None:
-    """Read one schema; None for what is no body, or has no version any more."""
+    """Read one schema; None if it does not describe a body, or has no valid version."""
     raw = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))
     if raw.get("type") not in KINDS or raw["validVersions"] == "none":
         return None
@@ -150,7 +150,7 @@ def read_jars(libs: Path) -> tuple[str, dict[str, list[Message]]]:
             texts = [archive.read(n).decode() for n in names if n.endswith(".json")]
         messages[jar] = [m for m in map(parse, texts) if m is not None]
     for message in messages["storage"]:
-        # Tiered storage's log has record types of its own, with numbers of their own.
+        # Tiered storage's log has separate record types, with separate numbers.
         message.kind = message.kind.replace("metadata", "remote-metadata")
     return version, messages
 
@@ -212,7 +212,7 @@ KINDS = {
 
 
 def end(version: int) -> str:
-    """A version, or the constant for none."""
+    """A version, or the constant for no maximum."""
     return "MAX" if version == MAX else str(version)
 
 

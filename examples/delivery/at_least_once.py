@@ -27,7 +27,7 @@ def main(bootstrap: str, directory: Path, idle_s: float = 5) -> None:
 
 
 def value_of(record) -> str:
-    """The record's text; an error of the client is no record."""
+    """The record's text; raises an error of the client."""
     if record.error():
         raise RuntimeError(record.error())
     return record.value().decode()

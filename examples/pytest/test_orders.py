@@ -1,4 +1,4 @@
-"""Each test has a topic of its own on a broker that started in milliseconds."""
+"""Each test has its own topic on a broker that started in milliseconds."""
 
 from collections.abc import Iterator
 
@@ -36,5 +36,5 @@ def test_spendings_add_up(producer: Producer, consumer: Consumer, kafka_topic: s
 
 
 def test_a_topic_starts_empty(consumer: Consumer, kafka_topic: str) -> None:
-    """What another test sent is not here."""
+    """The records of other tests are not here."""
     assert spendings(consumer, kafka_topic) == {}

@@ -14,7 +14,7 @@ class Finding:
 
     path: str  # relative to the root of the tree, with forward slashes
     line: int  # of its first line, from 1; 0 if the fault is the whole file or folder
-    text: str  # what was found, at most a few words
+    text: str  # the text of the finding, at most a few words
     advice: str  # what to write instead
     last_line: int = 0  # inclusive; 0: the same as `line`
 
@@ -25,7 +25,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Measure:
-    """What one guard found.
+    """The result of one guard.
 
     `counts` holds a figure for each key (a folder, a crate, or a name such as ``cycles``), zeros
     included or left out alike. `findings` has the same keys; a count may be smaller than the number of its

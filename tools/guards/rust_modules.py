@@ -63,11 +63,11 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a name means: a module, items of one or several namespaces, or both."""
+    """The meaning of a name: a module, items of one or several namespaces, or both."""
 
     name: str
     module: Module | None = None
-    files: frozenset[str] = frozenset()  # that define the items; none if another crate does
+    files: frozenset[str] = frozenset()  # that define the items; empty for another crate
 
     @property
     def is_foreign(self) -> bool:
@@ -193,7 +193,7 @@ class _Crate:
             yield Import(source, target, lines[edge], tuple(sorted(names[edge])))
 
     def _meanings(self, module: Module) -> Iterator[tuple[int, _Found]]:
-        """What the imports and paths of one module mean, with their lines."""
+        """Yield the meanings of the imports and paths of one module, with their lines."""
         for use in module.scope.uses:
             if use.name == "*":
                 yield from ((use.line, found) for found in self._through_glob(module, use))
@@ -254,7 +254,7 @@ class _Crate:
         return found
 
     def _lookup(self, module: Module, name: str) -> _Found | None:
-        """What a name means in a module: its own items and modules, its imports, then its globs."""
+        """Return the meaning of a name in a module: its own items and modules, its imports, then its globs."""
         key = (module, name)
         if key not in self._known:
             self._known[key] = None  # for an import that leads back to this name
@@ -276,7 +276,7 @@ class _Crate:
         return _Found(found[0].name, inner, frozenset().union(*(each.files for each in found)))
 
     def _import(self, module: Module, use: Use) -> _Found:
-        """What an import brings; nothing of this crate if it leads to another one."""
+        """Return the items of an import; no items of this crate if it leads to another one."""
         return self.resolve(module, use.path) or _Found(use.name)
 
     def _globs(self, module: Module, name: str) -> Iterator[_Found]:

@@ -1,4 +1,4 @@
-"""What one Rust file declares, imports and names, without its tests."""
+"""The declarations, imports and names of one Rust file, without its tests."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Scope:
     paths: list[PathUse] = field(default_factory=list)
     macros: set[str] = field(default_factory=set)  # of `items`
     invoked: dict[str, int] = field(default_factory=dict)  # macros without a path, by first line
-    files: list[str] = field(default_factory=list)  # child modules in files of their own
+    files: list[str] = field(default_factory=list)  # child modules in separate files
     test_files: list[str] = field(default_factory=list)  # those that only tests compile
     inline: dict[str, Scope] = field(default_factory=dict)
 
@@ -240,7 +240,7 @@ def _uses_of(node: Node) -> list[Use]:
 def use_tree(text: str) -> list[tuple[tuple[str, ...], str]]:
     """Return the paths of a `use` declaration, with the name that each has afterwards.
 
-    `text` is what follows `use`, without the semicolon. A glob is a path with the name ``*``; a path that
+    `text` is the text after `use`, without the semicolon. A glob is a path with the name ``*``; a path that
     leads to another crate by a leading ``::`` is left out.
     """
     return _tree((), _plain(text))

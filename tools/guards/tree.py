@@ -1,4 +1,4 @@
-"""The files that a guard reads: those of a git work tree, with what is not committed yet."""
+"""The files that a guard reads: those of a git work tree, with uncommitted changes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What Apache Kafka takes as settings, asked of Kafka itself."""
+"""The settings that Apache Kafka accepts, from runs of Kafka itself."""

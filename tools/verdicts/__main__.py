@@ -29,7 +29,7 @@ MAXIMA = {
 
 
 def values(setting: Setting) -> list[str]:
-    """What is tried with every setting."""
+    """Return the values to try with a setting."""
     found = ["0", "1", "-1", "-2", MAXIMA.get(setting.type, str(2**31 - 1)), "", "text"]
     return [*found, "delete,delete"] if setting.type is ConfigType.LIST else found
 
@@ -48,7 +48,7 @@ def given_at_start(classpath: str) -> dict[str, dict[str, int]]:
         ["java", "-cp", classpath, str(program)],
         input=lines, check=True, stdout=subprocess.PIPE, text=True,
     ).stdout  # fmt: skip
-    # What Kafka logs may stand between.
+    # Log lines of Kafka may be between them.
     answered = [line[8:] for line in printed.split("\n") if line.startswith("verdict ")]
     return _by_name(zip(asked, (0 if answer == "ok" else -1 for answer in answered), strict=True))
 

@@ -26,7 +26,7 @@ class Measured:
     """The result of one run.
 
     Attributes:
-        latency_of: A description of what the latencies measure.
+        latency_of: A description of the measured latencies.
         seconds: The time since the first record.
         failed: The number of records that were not delivered.
     """
