@@ -2,7 +2,6 @@
 their turns.
 """
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 
@@ -21,20 +20,35 @@ JOBS_NS = 5_000_000
 """How long jobs run before the loop reads events again: a request waits for two such turns."""
 SLICE_NS = 2_000_000
 """Maximum time of one job before another job gets its turn."""
+FIRST_SLICE_NS = 200_000
+"""Maximum time of the first slice of a job. A job that takes longer joins the long ones."""
 
 _Job = tuple[Asked, Slices[None] | None]
 """A request and its work; None before the first slice."""
 
 
+class _Queue(Lanes[_Job]):
+    """Jobs that share the thread with the other queues.
+
+    Attributes:
+        used_ns: Time used so far. An empty queue counts as one that used as much as the others.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used_ns = 0
+
+
 class Jobs:
     """Requests that take turns: all requests that read, and the responses to all requests.
 
-    Theory of operation. There are three queues, which take turns: responses, new jobs, and jobs
-    that have had a slice. So a short request waits only for the first slices of others, however
-    many long requests are pending, and long requests advance, however many short requests arrive.
-    Each queue has lanes (docs/design/0033), so a burst of requests about one group does not delay
-    requests about another group. A connection has one request at a time, so all connections get
-    equal shares.
+    Theory of operation. There are three queues: responses, new jobs, and jobs that have had a
+    slice. The next job is from the queue that has used the least time, so all queues with jobs get
+    equal shares of it; a queue collects no share while it is empty. So a short request waits only
+    for the first slices of others, which are short. Long requests leave half of the time to short
+    ones, however many long ones are pending, and the other way round. Each queue has lanes
+    (docs/design/0033), so a burst of requests about one group does not delay requests about another
+    group. A connection has one request at a time, so all connections get equal shares of a queue.
 
     Args:
         core: Provides the clock.
@@ -61,16 +75,14 @@ class Jobs:
         self._maintenance = maintenance
         self._coordinators = coordinators
         self._unread = unread
-        self._answers = Lanes[_Job]()
-        self._new = Lanes[_Job]()
-        self._begun = Lanes[_Job]()
+        self._answers, self._new, self._begun = _Queue(), _Queue(), _Queue()
+        self._queues = (self._answers, self._new, self._begun)
         self._deadline_ns = 0
-        self._turns = deque((self._answers, self._new, self._begun))
         self.propose: Callable[[Asked, Propose], object] = _refuse_to_propose
         """Sends a request's proposal to the active controller on another node."""
 
     def __len__(self) -> int:
-        return sum(len(queue.arrived) for queue in (self._answers, self._new, self._begun))
+        return sum(len(queue.arrived) for queue in self._queues)
 
     def take(self, asked: Asked) -> None:
         """Queue a request that reads."""
@@ -107,29 +119,40 @@ class Jobs:
     def run(self, deadline_ns: int) -> None:
         """Run jobs until the deadline, one slice of each in turn."""
         self._deadline_ns = deadline_ns
-        while (now_ns := self._core.now_ns()) < deadline_ns and (job := self._next()) is not None:
-            asked, work = job
+        now_ns = self._core.now_ns()
+        while now_ns < deadline_ns and (queue := self._next()) is not None:
+            stop_ns = min(now_ns + SLICE_NS, deadline_ns)
+            if queue is self._new:
+                # The deadline does not turn a short job into a long one.
+                stop_ns = now_ns + FIRST_SLICE_NS
+            asked, work = queue.pop()
             work = work or self._read(asked)
-            if advanced(work, self._core, min(now_ns + SLICE_NS, deadline_ns)):
+            if advanced(work, self._core, stop_ns):
                 self._unread.remove(asked.lane, asked.key)
             else:
                 self._begun.push(asked.lane, id(work), (asked, work))
+            # Counts something even if the clock has not advanced, so that the queues take turns.
+            queue.used_ns += 1 - now_ns
+            now_ns = self._core.now_ns()
+            queue.used_ns += now_ns
 
     def drop_all(self) -> None:
         """Drop all jobs when the broker stops."""
-        self._answers.clear()
-        self._new.clear()
-        self._begun.clear()
+        for queue in self._queues:
+            queue.clear()
         self._unread.clear()
 
-    def _next(self) -> _Job | None:
-        turns = self._turns
-        for _ in range(len(turns)):
-            turns.rotate(-1)
-            queue = turns[-1]
-            if queue.arrived:
-                return queue.pop()
-        return None
+    def _next(self) -> _Queue | None:
+        """Return the queue with jobs that has used the least time; None if all are empty."""
+        least: _Queue | None = None
+        for queue in self._queues:
+            if queue.arrived and (least is None or queue.used_ns < least.used_ns):
+                least = queue
+        if least is not None:
+            for queue in self._queues:
+                if queue.used_ns < least.used_ns:
+                    queue.used_ns = least.used_ns
+        return least
 
     def _read(self, asked: Asked) -> Slices[None]:
         context = partial(self._contexts.committed, asked)
