@@ -998,9 +998,11 @@ class Log:
         warnings.
         """
 
-    def refreshes(self) -> int:
-        """Return how often the log was opened again because other processes changed its
-        segments.
+    def refresh(self) -> bool:
+        """Open a read-only log again if other processes changed it; return whether it was.
+
+        Raises:
+            StorageError: Its directory was deleted or renamed, or contains another log.
         """
 
     def damage(self) -> tuple[int, str] | None:
@@ -1009,14 +1011,17 @@ class Log:
     def append(self, batches: bytes) -> tuple[int, int, int, bool]:
         """Return first and last offset, log end offset, and whether all batches were duplicates."""
 
-    def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
-        """Return whole batches and the offset of the next read."""
+    def read(self, offset: int, bytes_max: int) -> tuple[bytes, int, int]:
+        """Return whole batches, the offset of the next read, and how often the log was opened again
+        before because other processes changed it.
+        """
 
     def offsets(self) -> tuple[int, int, int]:
         """Return log start offset, log end offset, recovery point."""
 
-    def range(self, start: int | None, end: int | None) -> tuple[int, int]:
-        """Return first offset and exclusive end of the given range, by default of the whole log.
+    def range(self, start: int | None, end: int | None) -> tuple[int, int, int]:
+        """Return first offset and exclusive end of the given range, by default of the whole log,
+        and the same number as `read`.
 
         Raises:
             OffsetOutOfRangeError: ``start`` is below the log start offset or above the log end

@@ -99,7 +99,12 @@ class Log:
                 most 100 ms later, by a thread that the first append starts) or ``os``; ``config``
                 overrides it. ``memory`` creates an empty log without files, whose records are lost
                 with `close`; ``path`` is only its name.
-            read_only: Take no lock and change nothing; recovery happens in memory.
+            read_only: Take no lock and change nothing; recovery happens in memory. Other processes
+                may append, compact and truncate concurrently. `records`, `to_arrow`,
+                `offset_for_timestamp`, and `read` at the log end first look for changes; properties
+                are as of the last look. In a compacted log, a read has the latest value of each key
+                at the time when it began, or a later one. Later calls raise StorageError if the
+                directory was deleted or renamed, or contains another topic.
             memory_max: Maximum bytes of a log in memory; an append beyond it raises StorageError.
             clock: A fixed time in milliseconds since 1970; ``None`` for the system clock.
             on_damage: Readers of a damaged log ``raise`` a `DamagedLogError` where they cannot
@@ -160,6 +165,8 @@ class Log:
         if bytes_max < 0:
             raise ValueError(f"bytes_max is a number of bytes, not {bytes_max}")
         data = self._core.read(offset, bytes_max)[0]
+        if not data and self._core.refresh():
+            data = self._core.read(offset, bytes_max)[0]
         if not data:
             self._check_damage(offset, None)
         return data
@@ -172,17 +179,16 @@ class Log:
             DamagedLogError: After the last record before the damage; at once if the first part of
                 the log is missing, unless ``start`` is after the damage.
         """
-        offset, upto = self._core.range(start, end)
+        self._core.refresh()
+        offset, upto, opens = self._core.range(start, end)
         damage = self._core.damage()
         if damage is not None and damage[0] < offset:
             self._check_damage(start, end)
-        refreshes = self._core.refreshes()
         while offset < upto:
-            data, next_offset = self._core.read(offset, _CHUNK_BYTES)
-            if self._core.refreshes() > refreshes:
+            data, next_offset, opens_now = self._core.read(offset, _CHUNK_BYTES)
+            if opens_now != opens:
                 # Compaction removed records because of later ones, which may be above the old end.
-                refreshes = self._core.refreshes()
-                upto = self._core.range(None, end)[1]
+                _, upto, opens = self._core.range(None, end)
             if not data:
                 break
             yield from RecordBatchReader(data, start=offset, end=upto, repeats=False)

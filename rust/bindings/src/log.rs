@@ -5,13 +5,13 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pykafka_forks::OfProcess;
 use pykafka_log::{
     AppendOptions, AppendOrigin, Clock, Durability, Flusher, LibraryLog, Log, LogConfig,
-    ManualClock, StorageError, SystemClock,
+    ManualClock, OpenError, StorageError, SystemClock,
 };
 use pykafka_record::LeaderEpoch;
 use pyo3::exceptions::PyValueError;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::log_errors::{append_error, error, open_error, read_error, storage_error};
-use super::log_views::ViewsError;
+use super::log_views::ReadingError;
 use super::record::ArrowBatches;
 use super::{log_columns, log_views};
 
@@ -29,9 +29,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[pyclass(frozen, name = "Log", module = "pykafka_core._core")]
 struct PyLog {
-    /// The log of [`LibraryLog::log`], which remains when the library is closed.
-    log: OfProcess<Mutex<Arc<Log>>>,
-    refreshes: AtomicUsize,
+    /// The log of [`LibraryLog::log`], which remains when the library is closed, and how often it
+    /// was opened again because others changed it.
+    log: OfProcess<Mutex<(Arc<Log>, usize)>>,
     clock: Arc<dyn Clock>,
     /// Dropped before the library, which releases the lock.
     flusher: OfProcess<Option<Arc<Flusher>>>,
@@ -90,8 +90,7 @@ impl PyLog {
         });
         let (library, recovery) = opened.map_err(|error| open_error(py, &error))?;
         let log = PyLog {
-            log: OfProcess::new(Mutex::new(library.log())),
-            refreshes: AtomicUsize::new(0),
+            log: OfProcess::new(Mutex::new((library.log(), 0))),
             clock,
             flusher: OfProcess::new(library.flusher().cloned()),
             library: OfProcess::new(Mutex::new(Some(library))),
@@ -129,26 +128,37 @@ impl PyLog {
         appended.map_err(|error| append_error(py, &error))
     }
 
-    /// Whole batches from `offset` on, and the offset of the next read.
+    /// Opens a read-only log again if others changed it.
+    fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        self.check_process(py)?;
+        py.detach(|| self.look_again()).map_err(|error| open_error(py, &error))
+    }
+
+    /// Whole batches from `offset` on, the offset of the next read, and the opens before it.
     fn read<'py>(
         &self,
         py: Python<'py>,
         offset: i64,
         bytes_max: usize,
-    ) -> PyResult<(Bound<'py, PyBytes>, i64)> {
+    ) -> PyResult<(Bound<'py, PyBytes>, i64, usize)> {
         self.check_process(py)?;
-        let data = py
-            .detach(|| self.reading(|log| log.read(offset, bytes_max, i64::MAX, true)))
-            .map_err(|error| read_error(py, &error))?;
-        Ok((PyBytes::new(py, &data.bytes), data.next_offset))
+        let (data, opens) = py
+            .detach(|| self.reading(|log| Ok(log.read(offset, bytes_max, i64::MAX, true)?)))
+            .map_err(|error| error.to_python(py))?;
+        Ok((PyBytes::new(py, &data.bytes), data.next_offset, opens))
     }
 
-    /// The given offsets; missing ones are the log's bounds.
-    fn range(&self, py: Python<'_>, start: Option<i64>, end: Option<i64>) -> PyResult<(i64, i64)> {
+    /// The given offsets, of which missing ones are the log's bounds, and the opens before.
+    fn range(
+        &self,
+        py: Python<'_>,
+        start: Option<i64>,
+        end: Option<i64>,
+    ) -> PyResult<(i64, i64, usize)> {
         self.check_process(py)?;
-        py.detach(|| self.refresh());
-        let range = self.log().range(start, end).map_err(|error| read_error(py, &error))?;
-        Ok((range.start, range.end))
+        let (log, opens) = self.current();
+        let range = log.range(start, end).map_err(|error| read_error(py, &error))?;
+        Ok((range.start, range.end, opens))
     }
 
     /// Records with `start` ≤ offset < `end` as Arrow columns.
@@ -171,11 +181,6 @@ impl PyLog {
         self.collect(py, (start, end), log_views::collect)
     }
 
-    /// Times that the log was opened again because others changed its segments.
-    fn refreshes(&self) -> usize {
-        self.refreshes.load(Ordering::SeqCst)
-    }
-
     /// Offset and description of the damage of this log.
     fn damage(&self, py: Python<'_>) -> PyResult<Option<Damaged>> {
         self.check_process(py)?;
@@ -192,8 +197,11 @@ impl PyLog {
     /// Offset and timestamp of the first record with at least this timestamp.
     fn offset_for_timestamp(&self, py: Python<'_>, timestamp: i64) -> PyResult<Option<(i64, i64)>> {
         self.check_process(py)?;
-        let found = py.detach(|| self.reading(|log| log.offset_for_timestamp(timestamp, i64::MAX)));
-        let found = found.map_err(|error| storage_error(py, &error))?;
+        let found = py.detach(|| {
+            self.look_again()?;
+            self.reading(|log| Ok(log.offset_for_timestamp(timestamp, i64::MAX)?))
+        });
+        let (found, _) = found.map_err(|error| error.to_python(py))?;
         Ok(found.map(|found| (found.offset, found.timestamp)))
     }
 
@@ -252,6 +260,10 @@ const READS_MAX: usize = 16;
 
 impl PyLog {
     fn log(&self) -> Arc<Log> {
+        self.current().0
+    }
+
+    fn current(&self) -> (Arc<Log>, usize) {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -260,40 +272,44 @@ impl PyLog {
         &self,
         py: Python<'_>,
         (start, end): (Option<i64>, Option<i64>),
-        collect: impl Fn(&Log, &Range<i64>) -> Result<ArrowBatches, ViewsError> + Sync,
+        collect: impl Fn(&Log, &Range<i64>) -> Result<ArrowBatches, ReadingError> + Sync,
     ) -> PyResult<ArrowBatches> {
         self.check_process(py)?;
-        let read = |log: &Log| collect(log, &log.range(start, end).map_err(ViewsError::Read)?);
+        let read = |log: &Log| collect(log, &log.range(start, end)?);
         let rows = py.detach(|| {
-            self.refresh();
+            self.look_again()?;
             self.reading(read)
         });
-        rows.map_err(|error| error.to_python(py))
+        Ok(rows.map_err(|error| error.to_python(py))?.0)
     }
 
-    /// Reads the log. If that fails and others changed the segments of the log, it is read again.
-    fn reading<T, E>(&self, read: impl Fn(&Log) -> Result<T, E>) -> Result<T, E> {
-        let mut result = read(&self.log());
+    /// Reads the log; returns also the number of opens before that of the log that was read. If the
+    /// read fails and others changed the log, it is opened and read again.
+    fn reading<T>(
+        &self,
+        read: impl Fn(&Log) -> Result<T, ReadingError>,
+    ) -> Result<(T, usize), ReadingError> {
         for _ in 1..READS_MAX {
-            if result.is_ok() || !self.refresh() {
-                break;
+            let (log, opens) = self.current();
+            let result = read(&log);
+            if result.is_ok() || !self.look_again()? {
+                return Ok((result?, opens));
             }
-            result = read(&self.log());
         }
-        result
+        let (log, opens) = self.current();
+        Ok((read(&log)?, opens))
     }
 
-    /// Returns whether the log was opened again. If the open fails, the error of the reader is
-    /// kept.
-    fn refresh(&self) -> bool {
-        let Ok(library) = self.library.lock() else { return false };
-        let Some(library) = library.as_ref() else { return false };
-        let is_new = library.refresh().unwrap_or(false);
+    /// Returns whether the log was opened again.
+    fn look_again(&self) -> Result<bool, OpenError> {
+        let Ok(library) = self.library.lock() else { return Ok(false) };
+        let Some(library) = library.as_ref() else { return Ok(false) };
+        let is_new = library.refresh()?;
         if is_new {
-            self.refreshes.fetch_add(1, Ordering::SeqCst);
-            *self.log.lock().unwrap_or_else(PoisonError::into_inner) = library.log();
+            let mut current = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            *current = (library.log(), current.1 + 1);
         }
-        is_new
+        Ok(is_new)
     }
 
     /// Checkpoints the first synced append in a segment, so that the loss of the segment is

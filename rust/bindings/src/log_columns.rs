@@ -11,7 +11,7 @@ use pykafka_log::Log;
 use pykafka_record::columns::Columns;
 use pykafka_record::{Limits, batches};
 
-use super::log_views::ViewsError;
+use super::log_views::ReadingError;
 use super::record::ArrowBatches;
 
 /// Bytes read at once.
@@ -20,8 +20,8 @@ const PIECE_BYTES: usize = 256 << 10;
 const ROWS_BYTES: usize = 1 << 20;
 
 /// The records in `wanted`, without control records; CRCs are checked.
-pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, ViewsError> {
-    let empty = Columns::new(Limits::default()).finish().map_err(ViewsError::Columns)?;
+pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, ReadingError> {
+    let empty = Columns::new(Limits::default()).finish().map_err(ReadingError::Columns)?;
     let mut found = Vec::new();
     let mut offset = wanted.start;
     while offset < wanted.end {
@@ -43,28 +43,28 @@ fn rows_from(
     log: &Log,
     mut offset: i64,
     wanted: &Range<i64>,
-) -> Result<(RecordBatch, i64), ViewsError> {
+) -> Result<(RecordBatch, i64), ReadingError> {
     let wanted = offset..wanted.end;
     let mut columns = Columns::new(Limits::default());
     // Reserved once for all pieces, because a growing column is copied repeatedly.
     columns.reserve((log.size_bytes() as usize).min(ROWS_BYTES + PIECE_BYTES));
     let mut size = 0;
     while offset < wanted.end && size < ROWS_BYTES {
-        let data = log.read(offset, PIECE_BYTES, wanted.end, true).map_err(ViewsError::Read)?;
+        let data = log.read(offset, PIECE_BYTES, wanted.end, true).map_err(ReadingError::Read)?;
         if data.bytes.is_empty() {
             break;
         }
         for batch in batches(&data.bytes) {
-            let batch = batch.map_err(ViewsError::Batch)?;
+            let batch = batch.map_err(ReadingError::Batch)?;
             if !batch.is_crc_valid() {
-                return Err(ViewsError::Crc(batch.base_offset()));
+                return Err(ReadingError::Crc(batch.base_offset()));
             }
             if !batch.is_control() {
-                columns.append_batch(batch, &wanted).map_err(ViewsError::Columns)?;
+                columns.append_batch(batch, &wanted).map_err(ReadingError::Columns)?;
             }
         }
         size += data.bytes.len();
         offset = data.next_offset;
     }
-    Ok((columns.finish().map_err(ViewsError::Columns)?, offset))
+    Ok((columns.finish().map_err(ReadingError::Columns)?, offset))
 }

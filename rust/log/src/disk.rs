@@ -20,7 +20,7 @@ pub use map::ReadMap;
 pub use memory::MemoryDisk;
 pub use open_files::OpenFiles;
 pub use real::RealDisk;
-pub use traits::{DirEntry, Disk, DiskFile, OpenMode, ReadFile, Space};
+pub use traits::{DirEntry, Disk, DiskFile, FileId, OpenMode, ReadFile, Space};
 pub(crate) use traits::{read_whole, replace};
 pub use window::{Allocated, Reserved, Window};
 

@@ -307,6 +307,18 @@ pub enum OpenError {
         /// Number of attempts.
         looks: usize,
     },
+    /// The directory of a log that is open for reading was deleted, renamed or moved.
+    #[error("{path} no longer exists: the log was deleted, or its directory was renamed")]
+    Gone {
+        /// The partition's directory.
+        path: PathBuf,
+    },
+    /// A log that is open for reading was deleted, and another one was created in its directory.
+    #[error("{path} is another log now, of a topic that was deleted and recreated: open it again")]
+    Recreated {
+        /// The partition's directory.
+        path: PathBuf,
+    },
     /// Another process, or another part of this one, has the directory open.
     #[error("{reason}")]
     Locked {

@@ -31,7 +31,7 @@ use pykafka_forks::Mutex;
 use self::offset_index::OffsetEntry;
 use self::time_index::TimeEntry;
 use crate::disk::open_files::{Closed, Holder};
-use crate::disk::{self, Disk, DiskFile, OpenFiles, OpenMode, Window};
+use crate::disk::{self, Disk, DiskFile, FileId, OpenFiles, OpenMode, Window};
 use crate::error::StorageError;
 use crate::file_names::{FileKind, Place, file_name};
 use crate::segment::index_file::IndexFile;
@@ -93,6 +93,8 @@ pub(crate) struct SegmentFiles {
     swapped: Vec<FileKind>,
     /// The [`Place`] of these files.
     place: AtomicU8,
+    /// The files that may be opened by their names, if other processes may replace them.
+    expected: Vec<(FileKind, FileId)>,
     disk: Arc<dyn Disk>,
     handles: Mutex<Handles>,
     /// Findings of a recovery that must not store them. Readers use these instead of index files.
@@ -146,17 +148,20 @@ impl Holder for SegmentFiles {
 
 impl SegmentFiles {
     pub(crate) fn new(dir: Arc<Path>, base_offset: i64, disk: Arc<dyn Disk>) -> Arc<SegmentFiles> {
-        SegmentFiles::new_swapped(dir, base_offset, disk, Vec::new())
+        SegmentFiles::new_found(dir, base_offset, disk, Vec::new(), Vec::new())
     }
 
-    /// Creates the object for files of which some kinds still have to be renamed.
-    pub(crate) fn new_swapped(
+    /// Creates the object for existing files, of which the kinds in `swapped` still have to be
+    /// renamed. With `expected`, other files of the same names are not opened: another process may
+    /// replace a file.
+    pub(crate) fn new_found(
         dir: Arc<Path>,
         base_offset: i64,
         disk: Arc<dyn Disk>,
         swapped: Vec<FileKind>,
+        expected: Vec<(FileKind, FileId)>,
     ) -> Arc<SegmentFiles> {
-        SegmentFiles::new_at(Place::Swapped, dir, base_offset, disk, swapped)
+        SegmentFiles::new_at(Place::Swapped, dir, base_offset, disk, swapped, expected)
     }
 
     /// Creates the object for new files that will replace others.
@@ -166,7 +171,7 @@ impl SegmentFiles {
         disk: Arc<dyn Disk>,
     ) -> Arc<SegmentFiles> {
         let kinds = FileKind::SEGMENT.to_vec();
-        SegmentFiles::new_at(Place::Cleaned, dir, base_offset, disk, kinds)
+        SegmentFiles::new_at(Place::Cleaned, dir, base_offset, disk, kinds, Vec::new())
     }
 
     fn new_at(
@@ -175,6 +180,7 @@ impl SegmentFiles {
         base_offset: i64,
         disk: Arc<dyn Disk>,
         swapped: Vec<FileKind>,
+        expected: Vec<(FileKind, FileId)>,
     ) -> Arc<SegmentFiles> {
         Arc::new_cyclic(|me| SegmentFiles {
             me: me.clone(),
@@ -182,6 +188,7 @@ impl SegmentFiles {
             base_offset,
             swapped,
             place: AtomicU8::new(place as u8),
+            expected,
             disk,
             handles: Mutex::default(),
             rebuilt: Mutex::default(),
@@ -223,11 +230,23 @@ impl SegmentFiles {
     /// belongs to this segment.
     fn open(&self, kind: FileKind, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let place = self.place();
-        match self.disk.open(&self.path_at(kind, place), mode) {
+        let file = match self.disk.open(&self.path_at(kind, place), mode) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && place != Place::Plain => {
                 self.disk.open(&self.path_at(kind, Place::Plain), mode)
             }
             opened => opened,
+        }?;
+        self.check_expected(kind, &*file)?;
+        Ok(file)
+    }
+
+    fn check_expected(&self, kind: FileKind, file: &dyn DiskFile) -> io::Result<()> {
+        match self.expected.iter().find(|(expected, _)| *expected == kind) {
+            Some((_, id)) if file.id()? != Some(*id) => {
+                let kind = io::ErrorKind::StaleNetworkFileHandle;
+                Err(io::Error::new(kind, "another process has replaced the file"))
+            }
+            _ => Ok(()),
         }
     }
 

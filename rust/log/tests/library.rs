@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use common::watched_disk::{Watch, WatchedDisk};
 use common::{NOW_MS, append, batch_offsets};
+use pykafka_log::checkpoint;
 use pykafka_log::disk::{HookedDisk, RealDisk};
 use pykafka_log::{
     DirectoryLock, DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory, ManualClock,
@@ -452,6 +453,37 @@ fn assert_compacted_whole(writer: &Writer, what: &str) {
     for kept in [15, 45, 48, 57] {
         assert!(offsets.iter().any(|(base, _)| *base == kept), "{what}: {kept} of {offsets:?}");
     }
+}
+
+#[test]
+fn a_segment_that_was_replaced_under_the_same_name_is_not_read_as_the_old_one() {
+    let writer = Writer::new();
+    writer.append(10);
+    let (library, _) = writer.read().unwrap();
+    let kept = batch_at(&writer, 9);
+    replacement(&[0], &kept).iter().for_each(|step| step.take(&writer.disk));
+    removal(0).for_each(|step| step.take(&writer.disk));
+    let error = library.log().read(0, 1, i64::MAX, true).unwrap_err();
+    assert!(error.to_string().contains("another process has replaced the file"), "{error}");
+    assert!(library.refresh().unwrap());
+    assert_eq!(*library.log().read(0, 1, i64::MAX, true).unwrap().bytes, kept);
+    assert!(!library.refresh().unwrap());
+}
+
+#[test]
+fn a_directory_that_left_is_an_error_and_not_an_empty_log() {
+    let writer = Writer::new();
+    let (library, _) = writer.read().unwrap();
+    let (there, gone) = (Path::new(Writer::PARTITION), Path::new("/data/orders-0.1-delete"));
+    writer.disk.rename(there, gone).unwrap();
+    assert!(matches!(library.refresh(), Err(OpenError::Gone { .. })));
+    assert!(matches!(writer.read(), Err(OpenError::Gone { .. })));
+    writer.disk.rename(gone, there).unwrap();
+    assert_eq!(library.log().log_end_offset(), 30);
+    let other = checkpoint::PartitionIdentity { topic_id: [8; 16], partition: None };
+    let metadata = there.join(checkpoint::PARTITION_METADATA_FILE);
+    writer.disk.write_atomically(&metadata, &checkpoint::write_partition_metadata(other)).unwrap();
+    assert!(matches!(library.refresh(), Err(OpenError::Recreated { .. })));
 }
 
 /// Kafka checkpoints the compaction when all of it is done, so no checkpoint has these gaps.

@@ -5,8 +5,9 @@
 //! directory's lock and with its checkpoints. Any other directory contains its own lock,
 //! checkpoints and clean marker.
 
+mod seen;
+
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -14,18 +15,17 @@ use std::time::Duration;
 
 use pykafka_forks::Mutex;
 
+use self::seen::{Identity, Seen};
 use crate::checkpoint;
 use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::directory::checkpoints::Checkpoints;
 use crate::directory::lock::DirectoryLock;
 use crate::directory::{DirectoryOptions, LogDirectory};
-use crate::directory_names::partition_key;
-use crate::disk::{DirEntry, Disk, MemoryDisk, RealDisk};
+use crate::disk::{Disk, MemoryDisk, RealDisk};
 use crate::error::{OpenError, StorageError};
 use crate::flusher::Flusher;
 use crate::log::Log;
-use crate::log::types::{Checkpointed, LogOptions, OnDamage, Recovery};
+use crate::log::types::{LogOptions, OnDamage, Recovery};
 
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
@@ -63,6 +63,7 @@ struct Foreign {
     /// The options of the open, except the checkpoints.
     options: LogOptions,
     container: PathBuf,
+    identity: Identity,
     /// The directory as it was before the last open.
     seen: Mutex<Option<Seen>>,
 }
@@ -104,14 +105,16 @@ impl Foreign {
     }
 
     fn see(&self) -> Result<Seen, OpenError> {
-        Seen::of(&*self.options.disk, &self.container, &self.options.dir)
+        let (disk, path) = (&*self.options.disk, &self.options.dir);
+        let seen = Seen::of(disk, &self.container, path)?;
+        // Checked afterwards, so that nothing of another log was seen.
+        self.identity.check(&Identity::of(disk, path)?, path)?;
+        Ok(seen)
     }
 
-    /// Returns the directory if segments were added or removed since the log was opened.
-    fn changed(&self) -> Result<Option<Seen>, OpenError> {
-        let now = self.see()?;
-        let is_same = self.seen.lock().as_ref().is_some_and(|seen| now.has_segments_of(seen));
-        Ok((!is_same).then_some(now))
+    /// True if the directory is as it was when the log was opened.
+    fn is_seen(&self, now: &Seen) -> bool {
+        self.seen.lock().as_ref() == Some(now)
     }
 }
 
@@ -173,11 +176,15 @@ impl LibraryLog {
     /// Opens the log in `path` for reading only: takes no lock, writes nothing, reads files with
     /// `pread`.
     ///
-    /// Other processes may append to it and compact it. After a failed read the caller should call
-    /// [`LibraryLog::refresh`].
+    /// Other processes may append to it, compact it and truncate it. The log is complete as of the
+    /// open: it only reads the files that had their names then, or fails. So the caller should call
+    /// [`LibraryLog::refresh`] after a failed read, and read again; the log end offset is then that
+    /// of the new open. Compaction removes a record only if there is a later one of its key, and
+    /// each open has all records up to its end: so reads up to the last end, of parts of different
+    /// opens, have the latest value of each key as of the first open, or a later one.
     ///
     /// # Errors
-    /// Those of [`Log::open`].
+    /// Those of [`Log::open`]; [`OpenError::Gone`] without the directory.
     pub fn open_read_only(
         path: &Path,
         config: Arc<LogConfig>,
@@ -197,6 +204,7 @@ impl LibraryLog {
         clock: Arc<dyn Clock>,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let container = container(&*disk, path);
+        let identity = Identity::of(&*disk, path)?;
         let seen = Seen::of(&*disk, &container, path)?;
         let options = LogOptions {
             dir: path.to_owned(),
@@ -212,21 +220,26 @@ impl LibraryLog {
             jitter_seed: 0,
             buffers: Arc::default(),
         };
-        let foreign = Foreign { options, container, seen: Mutex::new(None) };
+        let foreign = Foreign { options, container, identity, seen: Mutex::new(None) };
         let (log, recovery) = foreign.open(seen)?;
         let (log, home) = (Mutex::new(Arc::new(log)), Home::Foreign(Box::new(foreign)));
         Ok((LibraryLog { log, flusher: None, home }, recovery))
     }
 
-    /// Opens a read-only log again if segments were added or removed since it was opened. Returns
+    /// Opens a read-only log again if it or its directory has changed since it was opened. Returns
     /// `false` if the log is unchanged, or open for writing.
     ///
     /// # Errors
-    /// Those of [`Log::open`].
+    /// Those of [`Log::open`]; [`OpenError::Gone`] and [`OpenError::Recreated`], and the log
+    /// remains as it was.
     pub fn refresh(&self) -> Result<bool, OpenError> {
         let Home::Foreign(foreign) = &self.home else { return Ok(false) };
-        let Some(seen) = foreign.changed()? else { return Ok(false) };
-        *self.log.lock() = Arc::new(foreign.open(seen)?.0);
+        let now = foreign.see()?;
+        // An append into a mapped window changes neither the size nor the time of a file.
+        if foreign.is_seen(&now) && !self.log().has_bytes_after_end() {
+            return Ok(false);
+        }
+        *self.log.lock() = Arc::new(foreign.open(now)?.0);
         Ok(true)
     }
 
@@ -300,56 +313,6 @@ impl LibraryLog {
             Home::Memory(directory) => directory.discard(),
             Home::Foreign(_) => self.log().close(),
         }
-    }
-}
-
-/// The checkpoints and files that an open uses. They are read without a lock, so they may be
-/// inconsistent if another process writes.
-#[derive(Debug, PartialEq, Eq)]
-struct Seen {
-    checkpointed: Checkpointed,
-    files: Vec<DirEntry>,
-}
-
-impl Seen {
-    fn of(disk: &dyn Disk, container: &Path, path: &Path) -> Result<Seen, OpenError> {
-        let checkpoints = Checkpoints::read_for(disk, container, path)?;
-        let mut files = match disk.list(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            files => files.map_err(|error| StorageError::io("list", path, error))?,
-        };
-        files.sort();
-        Ok(Seen { checkpointed: checkpoints.of(&partition_key(path)), files })
-    }
-
-    /// Names of the segment files, including the temporary names of a compaction.
-    fn segments(&self) -> impl Iterator<Item = &str> {
-        let files = self.files.iter().filter_map(|file| file.name.to_str());
-        files.filter(|name| name.contains(".log"))
-    }
-
-    fn has_segments_of(&self, other: &Seen) -> bool {
-        self.segments().eq(other.segments())
-    }
-
-    /// True if all segments except the last one are the same. A writer appends to the last one, and
-    /// appends also move the high watermark and the recovery point.
-    fn has_sealed_of(&self, other: &Seen) -> bool {
-        let bounds =
-            |seen: &Seen| (seen.checkpointed.log_start_offset, seen.checkpointed.cleaner_offset);
-        bounds(self) == bounds(other) && self.sealed().eq(other.sealed())
-    }
-
-    fn sealed(&self) -> impl Iterator<Item = &DirEntry> {
-        let last = self.segments().last().and_then(|name| name.split('.').next());
-        let is_last = move |name: &str| last.is_some_and(|last| name.starts_with(last));
-        self.files.iter().filter(move |file| !file.name.to_str().is_some_and(is_last))
-    }
-
-    /// True if this has all segments of `other` in the same order, and possibly more after them.
-    fn extends(&self, other: &Seen) -> bool {
-        let mut segments = self.segments();
-        other.segments().all(|name| segments.next() == Some(name))
     }
 }
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{
-    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
+    Allocated, DirEntry, Disk, DiskFile, FileId, OpenMode, ReadFile, ReadMap, Reserved, Space,
+    Window,
 };
 
 /// The kinds of operations that a [`Hook`] sees.
@@ -113,6 +114,10 @@ impl<D: Disk, H: Hook> Disk for HookedDisk<D, H> {
         self.disk.exists(path)
     }
 
+    fn id_of(&self, path: &Path) -> io::Result<Option<FileId>> {
+        self.disk.id_of(path)
+    }
+
     fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
         self.disk.available_bytes(dir)
     }
@@ -139,6 +144,10 @@ impl<H: Hook> ReadFile for HookedFile<H> {
 
     fn size(&self) -> io::Result<u64> {
         self.file.size()
+    }
+
+    fn id(&self) -> io::Result<Option<FileId>> {
+        self.file.id()
     }
 
     fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pykafka_forks::RwLock;
 
 use super::{
-    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
+    Allocated, DirEntry, Disk, DiskFile, FileId, OpenMode, ReadFile, ReadMap, Reserved, Space,
+    Window,
 };
 
 /// Small, because a partition with one record uses a page for each of its files.
@@ -35,6 +36,7 @@ enum Node {
 }
 
 struct Usage {
+    files_created: AtomicU64,
     bytes: AtomicU64,
     bytes_max: u64,
 }
@@ -42,7 +44,8 @@ struct Usage {
 impl MemoryDisk {
     /// An empty disk that holds at most `bytes_max` bytes, counted in pages.
     pub fn new(bytes_max: u64) -> Self {
-        let usage = Usage { bytes: AtomicU64::new(0), bytes_max };
+        let (files_created, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let usage = Usage { files_created, bytes, bytes_max };
         MemoryDisk { names: Arc::default(), usage: Arc::new(usage) }
     }
 
@@ -94,7 +97,8 @@ impl Disk for MemoryDisk {
             return Err(io::ErrorKind::NotFound.into());
         }
         let pages = RwLock::new(Pages::default());
-        let file = Arc::new(MemoryFile { pages, usage: Arc::clone(&self.usage) });
+        let number = self.usage.files_created.fetch_add(1, Ordering::Relaxed);
+        let file = Arc::new(MemoryFile { number, pages, usage: Arc::clone(&self.usage) });
         names.insert(path.to_owned(), Node::File(Arc::clone(&file)));
         Ok(Arc::new(MemoryHandle { file, writable: true }))
     }
@@ -121,10 +125,12 @@ impl Disk for MemoryDisk {
             if path.parent() == Some(dir) {
                 let name = path.file_name().unwrap_or_default().to_owned();
                 entries.push(match node {
-                    Node::Directory => DirEntry { name, is_dir: true, size: 0, modified_ms: None },
+                    Node::Directory => {
+                        DirEntry { name, is_dir: true, size: 0, modified_ms: None, id: None }
+                    }
                     Node::File(file) => {
-                        let size = file.pages.read().size;
-                        DirEntry { name, is_dir: false, size, modified_ms: None }
+                        let (size, id) = (file.pages.read().size, Some(file.id()));
+                        DirEntry { name, is_dir: false, size, modified_ms: None, id }
                     }
                 });
             }
@@ -220,6 +226,8 @@ fn below<'a>(
 }
 
 struct MemoryFile {
+    /// The number of files that the disk created before.
+    number: u64,
     pages: RwLock<Pages>,
     usage: Arc<Usage>,
 }
@@ -244,6 +252,10 @@ impl Drop for MemoryFile {
 }
 
 impl MemoryFile {
+    fn id(&self) -> FileId {
+        FileId { device: 0, inode: self.number, created_ns: None }
+    }
+
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         let end = position.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
         let mut pages = self.pages.write();
@@ -340,6 +352,10 @@ impl ReadFile for MemoryHandle {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.pages.read().size)
+    }
+
+    fn id(&self) -> io::Result<Option<FileId>> {
+        Ok(Some(self.file.id()))
     }
 }
 

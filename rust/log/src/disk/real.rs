@@ -1,6 +1,6 @@
 //! The operating system's file system.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +15,8 @@ use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use super::map::MappedWindow;
 use super::open_files::{OpenFile, OpenFiles};
 use super::{
-    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
+    Allocated, DirEntry, Disk, DiskFile, FileId, OpenMode, ReadFile, ReadMap, Reserved, Space,
+    Window,
 };
 
 /// `f_type` of the file systems that write into the blocks that they reserved: ext4 (and ext2 and
@@ -69,8 +70,8 @@ impl Disk for RealDisk {
             };
             let size = if metadata.is_file() { metadata.len() } else { 0 };
             let modified_ms = Some(metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000);
-            let (name, is_dir) = (entry.file_name(), metadata.is_dir());
-            entries.push(DirEntry { name, is_dir, size, modified_ms });
+            let (name, is_dir, id) = (entry.file_name(), metadata.is_dir(), id_of(&metadata));
+            entries.push(DirEntry { name, is_dir, size, modified_ms, id });
         }
         entries.sort();
         Ok(entries)
@@ -113,6 +114,10 @@ impl Disk for RealDisk {
         }
     }
 
+    fn id_of(&self, path: &Path) -> io::Result<Option<FileId>> {
+        Ok(id_of(&fs::metadata(path)?))
+    }
+
     fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
         let status = rustix::fs::statvfs(existing_ancestor(dir))?;
         Ok(Space {
@@ -132,6 +137,14 @@ impl Disk for RealDisk {
     fn open_files(&self) -> Option<&'static OpenFiles> {
         Some(OPEN_FILES.get())
     }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "other disks have no file ids")]
+fn id_of(metadata: &Metadata) -> Option<FileId> {
+    let created = metadata.created().ok();
+    let since_1970 = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+    let created_ns = since_1970.map(|since_1970| since_1970.as_nanos());
+    Some(FileId { device: metadata.dev(), inode: metadata.ino(), created_ns })
 }
 
 /// The nearest existing directory upwards: partition directories are created by their first append.
@@ -169,6 +182,10 @@ impl ReadFile for RealFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn id(&self) -> io::Result<Option<FileId>> {
+        Ok(id_of(&self.file.metadata()?))
     }
 
     fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {

@@ -43,6 +43,21 @@ pub struct DirEntry {
     pub size: u64,
     /// Last change of its content, in ms since 1970; `None` on a disk that does not store it.
     pub modified_ms: Option<i64>,
+    /// Which file or directory has the name; `None` on a disk without ids.
+    pub id: Option<FileId>,
+}
+
+/// Identifies a file or directory regardless of its name: two files of the same name that existed
+/// one after the other differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileId {
+    /// The file system.
+    pub device: u64,
+    /// The file. A file system uses the number of a removed file again.
+    pub inode: u64,
+    /// Time of the creation, in ns since 1970, which distinguishes such files; `None` on a file
+    /// system that does not store it.
+    pub created_ns: Option<u128>,
 }
 
 /// Space of the file system that holds a directory, in bytes.
@@ -114,6 +129,14 @@ pub trait Disk: Send + Sync + Debug {
     fn is_in_place(&self, path: &Path, file: &dyn DiskFile) -> io::Result<bool> {
         let _ = (path, file);
         Ok(true)
+    }
+
+    /// Which file or directory has this name; `None` on a disk without ids.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    fn id_of(&self, path: &Path) -> io::Result<Option<FileId>> {
+        if self.exists(path) { Ok(None) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     /// Space of the file system that holds `dir`.
@@ -199,6 +222,11 @@ pub trait ReadFile: Send + Sync + Debug {
 
     /// Length in bytes.
     fn size(&self) -> io::Result<u64>;
+
+    /// Which file this is; `None` on a disk without ids.
+    fn id(&self) -> io::Result<Option<FileId>> {
+        Ok(None)
+    }
 
     /// The next range, from `position` on, whose bytes may be other than zero; `None` if only zeros
     /// follow. Reserved space that was never written is skipped if the file system reports it and

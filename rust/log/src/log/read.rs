@@ -70,6 +70,16 @@ impl Log {
         Ok(start..end.max(start))
     }
 
+    /// True if bytes follow the last batch, as after an append by another process, or if its file
+    /// cannot be read.
+    pub(crate) fn has_bytes_after_end(&self) -> bool {
+        let Ok(snapshot) = self.snapshot() else { return false };
+        let Some(last) = snapshot.segments.last() else { return false };
+        let mut bytes = [0; HEADER_SIZE];
+        let read = last.files.log().map(|file| file.read_at(&mut bytes, last.size));
+        !matches!(read, Ok(Ok(_))) || bytes.iter().any(|byte| *byte != 0)
+    }
+
     fn read_in(&self, snapshot: &Snapshot, request: &Request) -> Result<FetchData, ReadError> {
         let offset = request.offset;
         let empty = FetchData { bytes: Bytes::new(), base_offset: offset, next_offset: offset };

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::SegmentFiles;
-use crate::disk::{Allocated, DiskFile, ReadFile, ReadMap, Reserved, Window};
+use crate::disk::{Allocated, DiskFile, FileId, ReadFile, ReadMap, Reserved, Window};
 
 /// The writer's file. While it exists, the segment's readers share a handle that can write.
 #[derive(Debug)]
@@ -48,6 +48,10 @@ impl ReadFile for ActiveFile {
 
     fn size(&self) -> io::Result<u64> {
         self.open()?.size()
+    }
+
+    fn id(&self) -> io::Result<Option<FileId>> {
+        self.open()?.id()
     }
 }
 

@@ -85,6 +85,7 @@ impl Store {
                 Node::File(inode) => self.size(*inode),
             },
             modified_ms: None,
+            id: None,
         };
         Ok(children.map(entry).collect())
     }

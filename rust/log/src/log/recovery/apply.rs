@@ -39,6 +39,10 @@ pub(crate) fn apply(
     if changes.is_some() {
         found.segments.iter_mut().for_each(|segment| segment.swapped.clear());
     }
+    if !options.read_only {
+        // This process replaces files itself, and withdraws the old ones before.
+        found.segments.iter_mut().for_each(|segment| segment.ids.clear());
+    }
     let (mut state, shared) = state_of(found, options, status);
     if let Some(changes) = &changes {
         state.change_files(&shared, changes, &cuts)?;
@@ -105,7 +109,7 @@ fn state_of(found: Recovered, options: LogOptions, status: Status) -> (State, Sh
 impl FoundSegment {
     fn into_segment(self, shared: &Shared, created_ms: i64) -> Segment {
         let (dir, disk) = (shared.dir.clone(), shared.disk.clone());
-        let files = SegmentFiles::new_swapped(dir, self.base_offset, disk, self.swapped);
+        let files = SegmentFiles::new_found(dir, self.base_offset, disk, self.swapped, self.ids);
         files.expect_aborted(self.aborted_count);
         if let Some((indexes, aborted)) = self.rebuilt {
             files.set_rebuilt(indexes, aborted);

@@ -7,7 +7,7 @@ use super::look::Look;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
 use crate::checkpoint::{self, PartitionIdentity};
-use crate::disk::DirEntry;
+use crate::disk::{DirEntry, FileId};
 use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{
     CLEANED_SUFFIX, DELETED_SUFFIX, FileKind, SWAP_SUFFIX, file_name, parse_file_name,
@@ -27,13 +27,18 @@ fn segment_files(entries: &[DirEntry]) -> impl Iterator<Item = (i64, FileKind, &
 pub(super) fn segments(entries: &[DirEntry], leftovers: &Leftovers) -> Vec<FoundSegment> {
     let is_swapped =
         |base_offset, kind: &FileKind| leftovers.is_swapped(&file_name(base_offset, *kind));
+    let mut ids: BTreeMap<i64, Vec<(FileKind, FileId)>> = BTreeMap::new();
+    for (base_offset, kind, entry) in segment_files(entries) {
+        ids.entry(base_offset).or_default().extend(entry.id.map(|id| (kind, id)));
+    }
     let logs = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
     let mut segments: Vec<_> = logs
         .map(|(base_offset, _, entry)| {
+            let ids = ids.remove(&base_offset).unwrap_or_default();
             let kinds = FileKind::SEGMENT.into_iter();
             let swapped = kinds.filter(|kind| is_swapped(base_offset, kind)).collect();
             let found = FoundSegment::new(base_offset, entry.size);
-            FoundSegment { swapped, modified_ms: entry.modified_ms, ..found }
+            FoundSegment { swapped, modified_ms: entry.modified_ms, ids, ..found }
         })
         .collect();
     segments.sort_by_key(|segment| segment.base_offset);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::Plan;
+use crate::disk::FileId;
 use crate::epoch_cache::EpochCache;
 use crate::error::Damage;
 use crate::file_names::{FileKind, file_name};
@@ -43,6 +44,8 @@ pub(crate) struct FoundSegment {
     pub(crate) max_timestamp: TimeEntry,
     /// Last modification of its `.log`; `None` if the disk does not store it.
     pub(crate) modified_ms: Option<i64>,
+    /// Ids of its files, if the disk has ids.
+    pub(crate) ids: Vec<(FileKind, FileId)>,
     /// Number of entries in the transaction index.
     pub(crate) aborted_count: usize,
     /// Kinds of files that still have the suffix [`crate::file_names::SWAP_SUFFIX`].
@@ -89,6 +92,7 @@ impl FoundSegment {
             size,
             max_timestamp: TimeEntry::none(base_offset),
             modified_ms: None,
+            ids: Vec::new(),
             aborted_count: 0,
             swapped: Vec::new(),
             rebuilt: None,
