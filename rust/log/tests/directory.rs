@@ -117,6 +117,29 @@ fn a_copy_of_another_partition_is_refused_and_kept() {
 }
 
 #[test]
+fn partition_metadata_of_a_later_version_is_refused_and_kept() {
+    let disk = memory();
+    let directory = open(&disk);
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    directory.close(true).unwrap();
+    let path = Path::new("/data/t-0/partition.metadata");
+    let written = disk.read(path).unwrap();
+    for other in ["version: 1\ntopic_id: 1", "version: 0\ntopic: t", "\u{0}x"] {
+        disk.write_atomically(path, other.as_bytes()).unwrap();
+        let directory = open(&disk);
+        let opened = directory.open_log("t", 0, ID, Arc::default());
+        assert!(matches!(opened, Err(OpenError::Malformed { .. })), "{other:?}: {opened:?}");
+        assert_eq!(disk.read(path).unwrap(), other.as_bytes());
+    }
+    for torn in [&written[..0], &written[..20], &[0; 40]] {
+        disk.write_atomically(path, torn).unwrap();
+        let (log, recovery) = open(&disk).open_log("t", 0, ID, Arc::default()).unwrap();
+        assert_eq!((log.log_end_offset(), recovery.warnings.len()), (3, 1), "{torn:?}");
+        assert_eq!(disk.read(path).unwrap(), written);
+    }
+}
+
+#[test]
 fn deleted_partitions_are_removed_after_their_delay_and_the_name_can_be_reused() {
     let disk = memory();
     let directory = open(&disk);

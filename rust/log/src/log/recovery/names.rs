@@ -140,11 +140,14 @@ fn log_with_suffix(entry: &DirEntry, suffix: &str) -> Option<i64> {
 }
 
 impl Look<'_> {
-    /// Compares `partition.metadata` with the expected identity; a missing or unreadable file is
-    /// written again. A file without a partition, as Kafka writes it, matches any partition.
+    /// Compares `partition.metadata` with the expected identity. A missing file is written, and one
+    /// that a power cut left incomplete is written again; any other unreadable file is refused, as
+    /// in Kafka: it may be of a later version. A file without a partition, as Kafka writes it,
+    /// matches any partition.
     pub(super) fn check_identity(&mut self) -> Result<(), OpenError> {
         let Some(wanted) = self.plan.identity else { return Ok(()) };
         let name = checkpoint::PARTITION_METADATA_FILE;
+        let written = checkpoint::write_partition_metadata(wanted);
         if let Some(bytes) = self.dir.read_if_there(name)? {
             match checkpoint::read_partition_metadata(&bytes) {
                 Ok(found) if found.topic_id != wanted.topic_id => {
@@ -159,12 +162,18 @@ impl Look<'_> {
                     });
                 }
                 Ok(_) => return Ok(()),
-                Err(error) => {
+                Err(error)
+                    if written.starts_with(&bytes) || bytes.iter().all(|byte| *byte == 0) =>
+                {
                     self.warn(name, &format!("{error}; written again with the id of the topic"));
+                }
+                Err(error) => {
+                    let (path, reason) = (self.dir.path(name), error.to_string());
+                    return Err(OpenError::Malformed { path, reason });
                 }
             }
         }
-        self.found.changes.partition_metadata = Some(checkpoint::write_partition_metadata(wanted));
+        self.found.changes.partition_metadata = Some(written);
         Ok(())
     }
 
