@@ -461,8 +461,9 @@ fn a_segment_that_was_replaced_under_the_same_name_is_not_read_as_the_old_one() 
     writer.append(10);
     let (library, _) = writer.read().unwrap();
     let kept = batch_at(&writer, 9);
-    replacement(&[0], &kept).iter().for_each(|step| step.take(&writer.disk));
-    removal(0).for_each(|step| step.take(&writer.disk));
+    for step in replacement(&[0], &kept).into_iter().chain(removal(0)) {
+        step.take(&writer.disk);
+    }
     let error = library.log().read(0, 1, i64::MAX, true).unwrap_err();
     assert!(error.to_string().contains("another process has replaced the file"), "{error}");
     assert!(library.refresh().unwrap());
