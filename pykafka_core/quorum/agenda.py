@@ -37,26 +37,41 @@ def role_deadline(turn: Turn) -> int:
             times += (time for time in due if time > turn.now_ms)
             if role.change is not None:
                 times.append(role.change.deadline_ms)
-            resigns = resigns_at(turn)
-            return min(times if resigns is None else (resigns, *times), default=NEVER)
+            return min((resigns_at(turn), *times))
         case Unattached() | Prospective() | Candidate() | Follower() | Resigned():
-            return NEVER if turn.installing else role.deadline_ms
+            return NEVER if waits_for_disk(turn) else role.deadline_ms
         case _:
             assert_never(role)
 
 
 def expire(turn: Turn) -> None:
     """Handle timeouts that are due."""
-    role, now = turn.role, turn.now_ms
+    role, now = turn.role, turn.came_ms
     if isinstance(role, Leader):
-        resigns = resigns_at(turn)
-        if resigns is not None and now >= resigns:
+        if now >= resigns_at(turn):
             to_resigned(turn)
         else:
             answer_waiting(turn)
             expire_change(turn)
-    elif now >= role.deadline_ms and not turn.installing:
+    elif now >= role.deadline_ms and not waits_for_disk(turn):
         _expire_role(turn)
+
+
+def waits_for_disk(turn: Turn) -> bool:
+    """Return whether quorum-state or the log is being written: until then no election starts.
+
+    A leader that resigned because its disk is slow would otherwise be elected again, and a
+    candidate would end its election before its own vote is on disk.
+    """
+    return turn.installing or bool(turn.persisting) or bool(turn.log.writes)
+
+
+def leaves_election_to_others(turn: Turn) -> bool:
+    """Return whether others have an election timeout more, as this disk is slow.
+
+    Not forever: by now this replica may have records that the others lack.
+    """
+    return turn.stays_out and len(turn.others) >= turn.majority
 
 
 def _expire_role(turn: Turn) -> None:
@@ -71,6 +86,8 @@ def _expire_role(turn: Turn) -> None:
             to_prospective(turn, lost)
         case Candidate():
             lose_election(turn)
+        case Follower() | Resigned() if leaves_election_to_others(turn):
+            to_unattached(turn, turn.election.epoch)
         case Unattached() | Follower() | Resigned():
             to_prospective(turn)
 

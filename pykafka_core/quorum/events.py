@@ -6,6 +6,8 @@ The driver's duties:
 - `Send` completes once, as `Replied`: with the response, or with None if the connection failed or
   the request timed out.
 - For an `Answer` with ``read_from``, read the log when the command is executed, not later.
+- Before an event without a time, the value is moved to the current time (`Replica.at`). Otherwise a
+  pending write would seem older than it is.
 - An event from outside carries its time of arrival. It must be handled before a `Tick` of a later
   time, so that a request that waited in the queue of a slow loop is not treated as missing.
 - After a restart, start with ``replica.begin`` and the content of the disk. Drop responses to
@@ -87,7 +89,14 @@ class LogCleaned(NamedTuple):
 
 
 class Resign(NamedTuple):
-    """The node is about to stop: a leader hands over."""
+    """The disk is slow: a leader hands over, if a majority of others fetches and keeps up.
+
+    If it does, it leaves elections to the others first, until `Recovered`.
+    """
+
+
+class Recovered(NamedTuple):
+    """The disk is not slow any more."""
 
 
 ReplicaEvent = (
@@ -102,6 +111,7 @@ ReplicaEvent = (
     | SnapshotTaken
     | LogCleaned
     | Resign
+    | Recovered
 )
 
 

@@ -1,5 +1,7 @@
 """The leader: serves fetches, tracks the progress of replicas, and commits."""
 
+from collections.abc import Iterable
+
 from pykafka_core.errors import (
     FencedLeaderEpochError,
     InvalidRequestError,
@@ -10,7 +12,7 @@ from pykafka_core.quorum.changing import end_change
 from pykafka_core.quorum.events import Advanced, Answer, InDoubt
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.raising import raising
-from pykafka_core.quorum.roles import Leader, Progress, WaitingFetch
+from pykafka_core.quorum.roles import NEVER, Leader, Progress, WaitingFetch
 from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
 from pykafka_core.quorum.transitions import append, put_in_log, refuse_fetch
 from pykafka_core.quorum.turn import Turn
@@ -278,15 +280,60 @@ def _tell_committed(turn: Turn, before: int) -> None:
     turn.role = role._replace(in_flight=None)
 
 
-# Check quorum.
+# Resignation.
 
 
-def resigns_at(turn: Turn) -> int | None:
-    """Return when the leader resigns without further fetches; None if it needs no other voter."""
+def resigns_at(turn: Turn) -> int:
+    """Return when the leader resigns without further events; `NEVER` if it need not."""
+    return min(_unheard_at(turn), stalls_at(turn))
+
+
+def _unheard_at(turn: Turn) -> int:
+    """Check quorum: return when a majority will not have fetched for too long."""
     role = turn.role
     assert isinstance(role, Leader)
     needed = turn.majority - (1 if turn.is_voter else 0)
     if not needed:
-        return None
+        return NEVER
     times = sorted((voter.fetched_ms for voter in role.voters), reverse=True)
     return times[needed - 1] + turn.config.fetch_timeout_ms * 3 // 2
+
+
+def stalls_at(turn: Turn) -> int:
+    """Return when an append will have waited for the disk for too long.
+
+    Voters that have synced that append have shown a faster disk. Without a majority of them, a
+    resignation would only lose time: this replica or one as slow would be elected. In Apache
+    Kafka a leader that waits for its disk answers no Fetch, so its followers leave it after the
+    same time.
+    """
+    role, writes = turn.role, turn.log.writes
+    assert isinstance(role, Leader)
+    if not writes or not _is_majority(turn, role.voters, writes[0].end):
+        return NEVER
+    return role.appending_since_ms + turn.config.fetch_timeout_ms
+
+
+def may_hand_over(turn: Turn) -> bool:
+    """Return whether a majority without this replica fetches and has all that it has synced.
+
+    They may lack a pending append: the leader reads its log for them only after it.
+    """
+    role = turn.role
+    assert isinstance(role, Leader)
+    since_ms = turn.now_ms - turn.config.fetch_timeout_ms
+    alive = (voter for voter in role.voters if voter.fetched_ms > since_ms)
+    return _is_majority(turn, alive, own_end(turn))
+
+
+def _is_majority(turn: Turn, voters: Iterable[Progress], end: int) -> bool:
+    """Return whether other voters that have synced up to ``end`` can elect one of them."""
+    return sum(voter.synced_end >= end for voter in voters) >= turn.majority
+
+
+def note_appended(turn: Turn) -> None:
+    """The oldest append is synced: the next one begins."""
+    role = turn.role
+    assert isinstance(role, Leader)
+    since_ms = turn.now_ms if turn.log.writes else NEVER
+    turn.role = role._replace(appending_since_ms=since_ms)

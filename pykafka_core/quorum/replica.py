@@ -2,9 +2,9 @@
 
 Theory of operation. `begin` creates the value from the content of a disk. ``handle`` takes an event
 and returns the next value and its outputs: commands to execute and notices to forward
-(``events.py`` defines them and the driver's duties). A value gets the time only from events,
-requests a `Tick` by ``deadline_ms``, and draws random timeouts from a seed that it contains. So the
-same value and event always have the same result.
+(``events.py`` defines them and the driver's duties). A value gets the time only from `at` and
+events, requests a `Tick` by ``deadline_ms``, and draws random timeouts from a seed that it
+contains. So the same value and event always have the same result.
 
 - ``roles.py``: the states and their responses. ``transitions.py``: transitions between them.
 - ``voting.py``: votes, pre-votes, start and end of epochs. ``leading.py``: fetches, the high
@@ -32,6 +32,7 @@ from pykafka_core.quorum.events import (
     LeaderChanged,
     LogCleaned,
     Persisted,
+    Recovered,
     ReplicaEvent,
     ReplicaOutput,
     Replied,
@@ -50,6 +51,8 @@ from pykafka_core.quorum.following import (
 )
 from pykafka_core.quorum.leading import (
     advance,
+    may_hand_over,
+    note_appended,
     on_fetch,
     on_fetch_snapshot,
     on_proposal,
@@ -59,6 +62,7 @@ from pykafka_core.quorum.quorum import Appended, Proposal, VoterState
 from pykafka_core.quorum.raising import raising_problem
 from pykafka_core.quorum.roles import (
     NEVER,
+    Follower,
     Leader,
     Progress,
     Resigned,
@@ -86,6 +90,7 @@ from pykafka_core.quorum.rpc import (
 from pykafka_core.quorum.static_voters import as_known, take_own_name
 from pykafka_core.quorum.transitions import (
     count_own_vote,
+    grant_time,
     to_follower,
     to_prospective,
     to_resigned,
@@ -130,6 +135,7 @@ class Replica(NamedTuple):
         is_failed: Whether the replica has failed and ignores events.
         bootstrap: Nodes, in addition to known voters, from which an observer can get the leader.
         own: The voter set's entry for this node, if it is a controller that can be a voter.
+        stays_out: Whether it handed over because its disk is slow, and the disk still is.
     """
 
     key: ReplicaKey
@@ -149,6 +155,7 @@ class Replica(NamedTuple):
     is_failed: bool = False
     bootstrap: tuple[int, ...] = ()
     own: Voter | None = None
+    stays_out: bool = False
 
     @property
     def voters(self) -> tuple[ReplicaKey, ...]:
@@ -232,6 +239,10 @@ class Replica(NamedTuple):
             return NEVER
         times = [until for _, until in self.backoffs if until > self.now_ms]
         return min((role_deadline(Turn(*self)), *times))
+
+    def at(self, now_ms: int) -> "Replica":
+        """Return the value at a later time, for an event that carries none; no timer expires."""
+        return self._replace(now_ms=max(self.now_ms, now_ms))
 
     def handle(self, event: ReplicaEvent) -> tuple["Replica", list[ReplicaOutput]]:
         """Return the value after an event, and its outputs.
@@ -352,6 +363,7 @@ def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[Replic
             turn.is_failed,
             turn.bootstrap,
             turn.own,
+            turn.stays_out,
         ),
         turn.outputs,
     )
@@ -363,7 +375,7 @@ def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[Replic
 def _take(turn: Turn, event: ReplicaEvent) -> None:
     match event:
         case Tick(now_ms):
-            turn.now_ms = max(turn.now_ms, now_ms)
+            turn.now_ms, turn.came_ms = max(turn.now_ms, now_ms), now_ms
             expire(turn)
         case Request(now_ms, number, body):
             turn.now_ms, turn.came_ms = max(turn.now_ms, now_ms), now_ms
@@ -390,8 +402,11 @@ def _take(turn: Turn, event: ReplicaEvent) -> None:
             turn.log = turn.log.cleaned(snapshot_id)
             turn.withhold_records(snapshot_id.offset)
         case Resign():
-            if isinstance(turn.role, Leader):
+            if isinstance(turn.role, Leader) and may_hand_over(turn):
                 to_resigned(turn)
+                turn.stays_out = True
+        case Recovered():
+            turn.stays_out = False
         case _:
             assert_never(event)
 
@@ -450,6 +465,7 @@ def _on_persisted(turn: Turn, error_code: int) -> None:
         return
     turn.persisted()
     if not turn.persisting:
+        grant_time(turn)
         count_own_vote(turn)
 
 
@@ -459,8 +475,10 @@ def _on_written(turn: Turn, error_code: int, base_offset: int) -> None:
         return
     turn.log = turn.log.written(base_offset)
     if isinstance(turn.role, Leader):
+        note_appended(turn)
         advance(turn)
-    else:
+    elif isinstance(turn.role, Follower):
+        grant_time(turn)
         follow_high_watermark(turn)
 
 

@@ -133,6 +133,9 @@ def append(turn: Turn, command: Append, records: Sequence[Message]) -> None:
 
 def put_in_log(turn: Turn, command: Append) -> None:
     """Append a leader's batch, which is committed together with the next one in flight."""
+    leader = turn.role
+    assert isinstance(leader, Leader), "leaders append"
+    turn.role = leader._replace(appending_since_ms=min(leader.appending_since_ms, turn.now_ms))
     change = None if command.keys is None else change_of(command.records)
     batch = Batch(turn.log.end, command.leader_epoch, len(command.values), b"", change)
     turn.log = turn.log.appending((batch,))
@@ -187,6 +190,14 @@ def election_backoff(turn: Turn, elections_lost: int) -> int:
     """Return a random pause that grows with each lost election."""
     units = 1 + turn.drawn(2 ** min(elections_lost, _DOUBLINGS_MAX))
     return min(ELECTION_BACKOFF_MS * units, turn.config.election_backoff_ms_max)
+
+
+def grant_time(turn: Turn) -> None:
+    """Leave time for a response after a wait for the disk: no request could be sent during it."""
+    role = turn.role
+    if isinstance(role, Unattached | Candidate | Follower):
+        deadline_ms = max(role.deadline_ms, turn.election_deadline())
+        turn.role = role._replace(deadline_ms=deadline_ms)
 
 
 # Counting votes.

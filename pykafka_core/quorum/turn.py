@@ -11,6 +11,9 @@ from pykafka_core.quorum.roles import Leader, Role
 from pykafka_core.quorum.rpc import Body
 from pykafka_core.quorum.values import ElectionState, QuorumConfig, ReplicaKey, Voter
 
+HELD_MAX = 1000
+"""Commands to hold back while quorum-state is written; requests arrive without a limit."""
+
 
 class Turn:
     """The fields of a `Replica` (described there), mutable, and the outputs of this event.
@@ -38,6 +41,7 @@ class Turn:
         "role",
         "seed",
         "sent",
+        "stays_out",
     )
 
     def __init__(
@@ -59,6 +63,7 @@ class Turn:
         is_failed: bool,
         bootstrap: tuple[int, ...],
         own: Voter | None,
+        stays_out: bool,
     ) -> None:
         self.key = key
         self.config = config
@@ -77,6 +82,7 @@ class Turn:
         self.is_failed = is_failed
         self.bootstrap = bootstrap
         self.own = own
+        self.stays_out = stays_out
         self.outputs: list[ReplicaOutput] = []
 
     # The quorum.
@@ -124,8 +130,15 @@ class Turn:
         """Output a command, after quorum-state is written if a write is pending."""
         if self.persisting:
             self.held += (command,)
+            if len(self.held) > HELD_MAX:
+                self._drop_answer()
         else:
             self.outputs.append(command)
+
+    def _drop_answer(self) -> None:
+        """Drop the oldest held response: its request has probably timed out."""
+        oldest = next((one for one in self.held if isinstance(one, Answer)), None)
+        self.held = tuple(held for held in self.held if held is not oldest)
 
     def elect(self, election: ElectionState) -> None:
         """Change quorum-state. Epochs never decrease, and a vote within an epoch never changes."""

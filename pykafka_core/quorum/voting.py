@@ -141,7 +141,7 @@ def on_begin_quorum_epoch(turn: Turn, number: int, begin: BeginQuorumEpoch) -> N
     error = _epoch_error(turn, begin.leader_id, begin.epoch)
     if not error and begin.voter != turn.key:
         error = InvalidVoterKeyError.code
-    if not error:
+    if not error and not leaves_leader(turn, begin):
         _follow(turn, begin.leader_id, begin.epoch)
     _answer_epoch(turn, number, error)
 
@@ -197,6 +197,16 @@ def _epoch_error(turn: Turn, leader_id: int, epoch: int) -> int:
 def _follow(turn: Turn, leader_id: int, epoch: int) -> None:
     if epoch > turn.election.epoch or not isinstance(turn.role, Follower):
         to_follower(turn, leader_id, epoch)
+
+
+def leaves_leader(turn: Turn, begin: BeginQuorumEpoch) -> bool:
+    """Return whether this replica requests pre-votes because a leader answers no Fetch.
+
+    It continues, as in Kafka: a leader whose disk hangs can still announce itself.
+    """
+    known = turn.election
+    is_known = (begin.leader_id, begin.epoch) == (known.leader_id, known.epoch)
+    return is_known and isinstance(turn.role, Prospective)
 
 
 def _answer_epoch(turn: Turn, number: int, error: int) -> None:

@@ -19,13 +19,19 @@ from tests.support.patience import PATIENCE_S, POLL_S, eventually
 
 def create(bootstrap: str, name: str, *leaders: int) -> None:
     """Create a topic with one partition for each leader, whose only replica is there."""
+    create_topic(
+        bootstrap,
+        NewTopic(name, len(leaders), replica_assignment=[[leader] for leader in leaders]),
+    )
+
+
+def create_topic(bootstrap: str, topic: NewTopic) -> None:
+    """Create a topic, also if librdkafka learns of brokers during the first request."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic(name, len(leaders), replica_assignment=[[leader] for leader in leaders])
     while True:
         try:
-            admin.create_topics([topic])[name].result(PATIENCE_S)
+            admin.create_topics([topic])[topic.topic].result(PATIENCE_S)
         except KafkaException as error:
-            # librdkafka raises this if it learns of brokers during the first request.
             if error.args[0].code() != KafkaError._DESTROY_BROKER:
                 raise
         else:

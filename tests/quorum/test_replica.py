@@ -31,6 +31,7 @@ from pykafka_core.quorum.events import (
     LogCleaned,
     Persist,
     Persisted,
+    Recovered,
     ReplicaEvent,
     ReplicaOutput,
     Replied,
@@ -60,6 +61,7 @@ from pykafka_core.quorum.rpc import (
     Vote,
     VoteAnswer,
 )
+from pykafka_core.quorum.turn import HELD_MAX
 from pykafka_core.quorum.values import (
     Batch,
     ElectionState,
@@ -539,6 +541,7 @@ def test_a_leader_that_no_majority_fetches_from_resigns() -> None:
     driven.ask(fetch_of(TWO, 7, 6))
     heard = driven.replica.now_ms
     driven.handle(PROPOSAL)
+    driven.handle(Appended(0, 7))
     driven.wait_for("Resigned")
     assert driven.replica.now_ms == heard + 3000
     assert driven.only(InDoubt) == InDoubt()
@@ -546,7 +549,208 @@ def test_a_leader_that_no_majority_fetches_from_resigns() -> None:
     assert {send.body for send in driven.all(Send)} == {EndQuorumEpoch(1, 6, (TWO, THREE))}
 
 
-def test_queued_fetch_counts_with_its_time_of_arrival() -> None:
+def hanging() -> Driven:
+    """A leader whose disk hangs, while both followers fetch."""
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.handle(PROPOSAL)
+    began = driven.replica.now_ms
+    while driven.replica.state == "Leader":
+        assert driven.replica.now_ms - began <= 2000
+        driven.ask(fetch_of(TWO, 8, 6))
+        driven.ask(fetch_of(THREE, 8, 6))
+        driven.tick()
+    assert driven.replica.now_ms == began + 2000
+    return driven
+
+
+def test_a_leader_whose_append_hangs_resigns_although_all_voters_fetch() -> None:
+    driven = hanging()
+    assert driven.only(InDoubt) == InDoubt()
+    assert {send.body for send in driven.all(Send)} == {EndQuorumEpoch(1, 6, (TWO, THREE))}
+
+
+def test_a_replica_stands_for_election_once_its_disk_has_its_log() -> None:
+    """A leader that resigned because its disk is slow was elected again."""
+    driven = hanging()
+    for correlation, _, _ in driven.replica.sent:
+        answer = EpochAnswer(0, -1, driven.replica.leader_epoch)
+        driven.handle(Replied(driven.replica.now_ms, correlation, answer))
+    assert driven.replica.deadline_ms == NEVER
+    driven.handle(Tick(driven.replica.now_ms + 60_000))
+    assert driven.replica.state == "Resigned"
+    driven.handle(Appended(0, 7))
+    driven.tick()
+    assert driven.replica.state == "Prospective"
+
+
+def test_a_leader_whose_appends_end_in_time_leads_on() -> None:
+    driven = leader()
+    for offset in range(7, 12):
+        driven.ask(fetch_of(TWO, offset, 6))
+        driven.handle(PROPOSAL)
+        driven.ask(fetch_of(TWO, offset + 1, 6))
+        driven.handle(Tick(driven.replica.now_ms + 1900))
+        driven.handle(Appended(0, offset))
+    assert driven.replica.state == "Leader"
+
+
+def test_the_age_of_an_append_begins_when_it_is_proposed() -> None:
+    """The control thread was busy before: the value's time was that of an earlier event."""
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    began = driven.replica.now_ms + 1900
+    driven.replica = driven.replica.at(began)
+    driven.handle(PROPOSAL)
+    driven.ask(fetch_of(TWO, 8, 6))
+    driven.ask(fetch_of(THREE, 8, 6))
+    driven.handle(Tick(began + 1999))
+    assert driven.replica.state == "Leader"
+    driven.handle(Tick(began + 2000))
+    assert driven.replica.state == "Resigned"
+
+
+def test_no_timer_expires_by_an_event_without_a_time() -> None:
+    driven = leader()
+    came = driven.replica.now_ms
+    driven.replica = driven.replica.at(came + 5000)
+    driven.handle(Tick(came + 2999))
+    assert driven.replica.state == "Leader"
+    driven.handle(Tick(came + 3000))
+    assert driven.replica.state == "Resigned"
+
+
+@pytest.mark.parametrize("end", [None, 7], ids=["gone", "slow"])
+def test_a_leader_whose_append_hangs_leads_on_if_one_of_three_voters_is_faster(
+    end: int | None,
+) -> None:
+    """No majority without its disk is faster: it resigned, and was elected again, by turns."""
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.handle(PROPOSAL)
+    for _ in range(5):
+        driven.ask(fetch_of(TWO, 8, 6))
+        if end is not None:
+            driven.ask(fetch_of(THREE, end, 6))
+        driven.handle(Tick(driven.replica.now_ms + 1000))
+    assert driven.replica.state == "Leader"
+    driven.ask(fetch_of(THREE, 8, 6))
+    driven.tick()
+    assert driven.replica.state == "Resigned"
+
+
+@pytest.mark.parametrize("fault", ["none", "lags", "gone"])
+def test_a_leader_on_a_slow_disk_hands_over_to_a_majority_that_has_its_log(fault: str) -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    if fault != "lags":
+        driven.ask(fetch_of(THREE, 7, 6))
+    if fault == "gone":
+        for _ in range(2):
+            driven.handle(Tick(driven.replica.now_ms + 1000))
+            driven.ask(fetch_of(TWO, 7, 6))
+    driven.handle(Resign())
+    assert driven.replica.state == ("Resigned" if fault == "none" else "Leader")
+
+
+def test_a_leader_on_a_slow_disk_hands_over_while_its_append_hangs() -> None:
+    """Followers do not get that append: a read of the log waits for it."""
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.ask(fetch_of(THREE, 7, 6))
+    driven.handle(PROPOSAL)
+    driven.handle(Resign())
+    assert driven.replica.state == "Resigned"
+
+
+def test_a_leader_that_handed_over_is_a_candidate_again_after_its_disk_recovered() -> None:
+    """Its log is synced: it was elected again, and resigned again."""
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.ask(fetch_of(THREE, 7, 6))
+    driven.handle(Resign())
+    for correlation, _, _ in driven.replica.sent:
+        answer = EpochAnswer(0, -1, driven.replica.leader_epoch)
+        driven.handle(Replied(driven.replica.now_ms, correlation, answer))
+    driven.tick()
+    assert driven.replica.state == "Voted", "for itself, in the epoch that it led"
+    driven.ask(BeginQuorumEpoch(2, ONE, 7))
+    driven.fetched(FetchAnswer(0, 2, 7, 7))
+    driven.tick()
+    assert driven.replica.state == "Unattached"
+    driven.ask(vote(7, last=driven.replica.log.last, pre_vote=True))
+    assert driven.only(Answer).body == VoteAnswer(0, 2, 7, granted=True)
+    driven.ask(BeginQuorumEpoch(2, ONE, 7))
+    driven.handle(Recovered())
+    driven.tick()
+    assert driven.replica.state == "Prospective"
+
+
+def test_a_slow_disk_is_elected_if_no_other_voter_is() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.ask(fetch_of(THREE, 7, 6))
+    driven.handle(Resign())
+    driven.tick()
+    driven.wait_for("Prospective")
+
+
+def test_a_candidate_waits_for_its_own_vote() -> None:
+    """A write that took longer than an election raised the epoch forever."""
+    driven = Driven()
+    driven.replica, _ = begin(ONE, (ONE,), STATE, LOG, now_ms=0, seed=1)
+    assert (driven.replica.state, driven.replica.deadline_ms) == ("Candidate", NEVER)
+    driven.handle(Tick(10_000))
+    driven.handle(Persisted())
+    assert (driven.replica.state, driven.replica.leader_epoch) == ("Leader", 6)
+
+
+def test_a_candidate_whose_own_vote_was_slow_waits_for_the_other_votes() -> None:
+    driven = Driven()
+    driven.wait_for("Prospective")
+    driven.persists = False
+    driven.vote_of(2, granted=True)
+    assert (driven.replica.state, driven.replica.deadline_ms) == ("Candidate", NEVER)
+    driven.replica = driven.replica.at(10_000)
+    driven.handle(Persisted())
+    driven.handle(Tick(10_001))
+    assert {node_id for _, node_id, _ in driven.replica.sent} == {2, 3}
+    driven.vote_of(2, granted=True)
+    assert driven.replica.state == "Leader"
+
+
+@pytest.mark.parametrize("is_state", [False, True], ids=["log", "quorum-state"])
+def test_a_follower_whose_disk_was_slow_fetches_again_before_an_election(is_state: bool) -> None:
+    """A fetch timeout passed while it wrote, and it had to send no Fetch."""
+    driven = follower()
+    if is_state:
+        driven.persists = False
+        driven.ask(BeginQuorumEpoch(3, ONE, 6))
+    else:
+        driven.fetched(FetchAnswer(0, 2, 5, 8, batches=(Batch(6, 5, 1, b"x"),)))
+    driven.replica = driven.replica.at(10_000)
+    driven.handle(Persisted() if is_state else Appended(0, 6))
+    assert isinstance(driven.all(Send)[0].body, Fetch)
+    driven.handle(Tick(10_001))
+    assert driven.replica.state == "Follower"
+    driven.tick()
+    assert driven.replica.state == "Prospective"
+
+
+def test_one_of_two_voters_leads_on_while_its_append_hangs() -> None:
+    """The other one cannot be elected without its vote."""
+    driven = Driven(voters=(ONE, TWO))
+    driven.elect()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.handle(PROPOSAL)
+    for _ in range(5):
+        driven.handle(Tick(driven.replica.now_ms + 1000))
+        driven.ask(fetch_of(TWO, 8, 6))
+    driven.handle(Resign())
+    assert driven.replica.state == "Leader"
+
+
+def test_a_fetch_that_waited_in_a_queue_shows_the_time_at_which_it_came() -> None:
     driven = leader()
     came = driven.replica.now_ms
     driven.handle(Tick(came + 2900))
@@ -580,7 +784,7 @@ def test_proposal_to_a_replica_that_cannot_propose_is_a_bug() -> None:
 def test_resigning_leader_names_the_longest_logs_first() -> None:
     driven = leader()
     driven.ask(fetch_of(THREE, 7, 6))
-    driven.handle(Resign())
+    driven.wait_for("Resigned")
     assert {send.body for send in driven.all(Send)} == {EndQuorumEpoch(1, 6, (THREE, TWO))}
     best = Driven(key=THREE, state=ElectionState(6, 1))
     best.ask(EndQuorumEpoch(1, 6, (THREE, TWO)))
@@ -588,6 +792,37 @@ def test_resigning_leader_names_the_longest_logs_first() -> None:
     next_best = Driven(key=TWO, state=ElectionState(6, 1))
     next_best.ask(EndQuorumEpoch(1, 6, (THREE, TWO)))
     assert 0 < next_best.replica.deadline_ms <= 200
+
+
+def test_a_leader_that_answers_no_fetch_does_not_end_the_pre_vote_of_a_follower() -> None:
+    """A leader whose append hangs sends BeginQuorumEpoch to followers that miss its records."""
+    driven = follower()
+    driven.wait_for("Prospective")
+    driven.ask(BeginQuorumEpoch(2, ONE, 5))
+    assert driven.only(Answer).body == EpochAnswer(0, 2, 5)
+    assert driven.replica.state == "Prospective"
+    driven.ask(BeginQuorumEpoch(2, ONE, 6))
+    assert driven.replica.state == "Follower"
+
+
+def test_a_replica_without_a_leader_follows_one_during_its_pre_vote() -> None:
+    driven = Driven()
+    driven.wait_for("Prospective")
+    driven.ask(BeginQuorumEpoch(2, ONE, driven.replica.leader_epoch))
+    assert driven.replica.state == "Follower"
+
+
+def test_of_the_answers_that_are_held_back_the_last_ones_are_kept() -> None:
+    """Peers repeat requests that time out, for as long as the disk hangs."""
+    driven = Driven()
+    driven.persists = False
+    for _ in range(HELD_MAX + 500):
+        driven.ask(vote(9))
+    assert len(driven.replica.held) == HELD_MAX
+    driven.handle(Persisted())
+    driven.handle(Persisted())
+    numbers = [answer.number for answer in driven.all(Answer)]
+    assert numbers == list(range(501, HELD_MAX + 501))
 
 
 @pytest.mark.parametrize("change", ["deposed", "cleaned", "none"])

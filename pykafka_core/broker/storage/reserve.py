@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 
+from pykafka_core.broker import native
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.storage.files import OUT_OF_SPACE, open_regular, storage_errors
 from pykafka_core.errors import StorageError
@@ -47,7 +48,7 @@ _log = GuardedLogger(__name__)
 
 
 class Reserve:
-    """The reserve of one data directory. Used by one thread at a time.
+    """The reserve of one data directory. Several threads may need it while the disk is full.
 
     Args:
         path: The file. It is not touched before `fill`.
@@ -57,6 +58,7 @@ class Reserve:
         self._path = path
         self._size = 0
         self._is_usable = True
+        self._lock = native.Lock()
 
     def is_short(self) -> bool:
         """Return whether the disk has less free space than the size of a full reserve."""
@@ -68,7 +70,10 @@ class Reserve:
         Raises:
             StorageError: The path is not a regular file.
         """
-        with self._opened("reserve space in", os.O_RDWR | os.O_CREAT) as descriptor:
+        with (
+            self._lock,
+            self._opened("reserve space in", os.O_RDWR | os.O_CREAT) as descriptor,
+        ):
             if os.fstat(descriptor).st_nlink != 1:
                 raise StorageError(f"{self._path} has a second name; move it away")
             self._size = _allocate(descriptor)
@@ -112,12 +117,13 @@ class Reserve:
         Raises:
             StorageError: The path is no longer a regular file.
         """
-        if self._size <= need:
-            return False
-        size = max(need, self._size - STEP_BYTES)
-        with self._opened("give back space of", os.O_WRONLY) as descriptor:
-            os.ftruncate(descriptor, size)
-        self._size = size
+        with self._lock:
+            if self._size <= need:
+                return False
+            size = max(need, self._size - STEP_BYTES)
+            with self._opened("give back space of", os.O_WRONLY) as descriptor:
+                os.ftruncate(descriptor, size)
+            self._size = size
         _log.warning("the disk is full: metadata is written with the reserve, %d bytes left", size)
         return True
 

@@ -2,17 +2,20 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from bench.fairness.disk import Disk
 from pykafka_core.cli.client import wire
+from pykafka_core.cli.client.describe_quorum import describe_quorum
+from pykafka_core.cli.errors import CliError
 from pykafka_core.protocol.messages import MetadataResponse
-from tests.cluster.clients import consume, isr_of, leaders_of
+from tests.cluster.clients import consume, create_topic, isr_of, leaders_of
 from tests.cluster.nodes import Processes, processes
 from tests.support.patience import PATIENCE_MS, PATIENCE_S, POLL_S, eventually, exactly
 
@@ -23,7 +26,6 @@ PARTITIONS = 3
 SLOW_MS = 10 * PATIENCE_MS
 """Duration of each write and sync: longer than producers have for a record."""
 REQUEST_MS = exactly(3000, "a producer sends again what a write that hangs does not answer")
-SESSION = {"broker.session.timeout.ms": exactly(4000, "no bound: a fenced node leads nothing, too")}
 
 
 @pytest.fixture
@@ -31,25 +33,61 @@ def disk(tmp_path: Path) -> Disk:
     return Disk(tmp_path / "disk")
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, disk: Disk) -> Iterator[Processes]:
-    """Three processes, of which the first leads all partitions of ``orders``."""
-    with processes(tmp_path / "data") as made:
-        made.settings = {**SESSION, "min.insync.replicas": 2}
-        made.environments[ILL] = disk.environment
+@contextmanager
+def three_nodes(folder: Path, disk: Disk, session_ms: int) -> Iterator[Processes]:
+    """Three processes, each of which is on the disk if a test names its directory."""
+    with processes(folder) as made:
+        made.settings = {"broker.session.timeout.ms": session_ms, "min.insync.replicas": 2}
+        made.environments = dict.fromkeys(ALL, disk.environment)
         made.start(*ALL)
-        admin = AdminClient({"bootstrap.servers": made.bootstrap})
-        topic = NewTopic("orders", PARTITIONS, replica_assignment=[ALL] * PARTITIONS)
-        admin.create_topics([topic])["orders"].result(PATIENCE_S)
-        eventually(lambda: isr_of(made.bootstrap, "orders") == [ALL] * PARTITIONS)
         yield made
 
 
-def partitions_at(node: str) -> Sequence[MetadataResponse.MetadataResponsePartition]:
-    """Metadata of one node; the slow one does not learn of changes."""
-    with wire.cluster(node, "see the topic") as found:
-        (topic,) = (one for one in found.metadata.topics if one.name == "orders")
-    return topic.partitions
+def make_topic(cluster: Processes, leader: int) -> None:
+    """All partitions of ``orders`` are led by one node, and all nodes are in sync."""
+    replicas = [leader, *others(leader)]
+    topic = NewTopic("orders", PARTITIONS, replica_assignment=[replicas] * PARTITIONS)
+    create_topic(cluster.bootstrap, topic)
+    eventually(lambda: isr_of(cluster.bootstrap, "orders") == [ALL] * PARTITIONS)
+
+
+def others(node: int) -> list[int]:
+    return [other for other in ALL if other != node]
+
+
+class Seen(NamedTuple):
+    """Metadata of one node; a slow one does not learn of changes."""
+
+    partitions: Sequence[MetadataResponse.MetadataResponsePartition]
+    unfenced: frozenset[int]
+
+    @classmethod
+    def at(cls, node: str) -> "Seen":
+        with wire.cluster(node, "see the topic") as found:
+            (topic,) = (one for one in found.metadata.topics if one.name == "orders")
+            return cls(topic.partitions, frozenset(found.nodes))
+
+    @property
+    def leaders(self) -> set[int]:
+        return {partition.leader_id for partition in self.partitions}
+
+    @property
+    def isrs(self) -> list[list[int]]:
+        return [sorted(partition.isr_nodes) for partition in self.partitions]
+
+
+def controller_at(node: str) -> int:
+    """The active controller, by the answer of one node; waits for an election."""
+    found: list[int] = []
+
+    def is_elected() -> bool:
+        with suppress(CliError), wire.cluster(node, "see the quorum") as cluster:
+            partition = describe_quorum(cluster.any()).partition
+            found[:] = [] if partition is None else [partition.leader_id]
+        return bool(found)
+
+    eventually(is_elected)
+    return found[0]
 
 
 class Load:
@@ -109,17 +147,46 @@ class Load:
 
 
 def test_a_slow_disk_is_left_by_its_leaderships_until_it_is_fast(
-    cluster: Processes, disk: Disk
+    tmp_path: Path, disk: Disk
 ) -> None:
-    load = Load(cluster.bootstrap)
-    with load.running():
-        load.goes_on()
-        assert leaders_of(cluster.bootstrap, "orders") == [ILL] * PARTITIONS
-        with disk.slow(SLOW_MS, f"/data/{ILL}/"):
+    session_ms = exactly(4000, "no bound: a fenced node leads nothing, too")
+    with three_nodes(tmp_path / "data", disk, session_ms) as cluster:
+        make_topic(cluster, ILL)
+        load = Load(cluster.bootstrap)
+        with load.running():
             load.goes_on()
-            for partition in partitions_at(cluster.bootstrap_of([2])):
-                assert partition.leader_id in (2, 3)
-                assert sorted(partition.isr_nodes) == [2, 3]
-        eventually(lambda: isr_of(cluster.bootstrap, "orders") == [ALL] * PARTITIONS)
-        load.goes_on()
-    assert consume(cluster.bootstrap, "orders", len(load.sent)) == sorted(load.sent)
+            assert leaders_of(cluster.bootstrap, "orders") == [ILL] * PARTITIONS
+            well = cluster.bootstrap_of([2])
+            with disk.slow(SLOW_MS, f"/data/{ILL}/"):
+                load.goes_on()
+                assert Seen.at(well).leaders <= {2, 3}
+                assert Seen.at(well).isrs == [[2, 3]] * PARTITIONS
+            eventually(lambda: Seen.at(well).isrs == [ALL] * PARTITIONS)
+            load.goes_on()
+        assert consume(cluster.bootstrap, "orders", len(load.sent)) == sorted(load.sent)
+
+
+@pytest.mark.parametrize("appends", [False, True], ids=["idle", "appends"])
+def test_an_active_controller_on_a_slow_disk_hands_over_within_its_session(
+    tmp_path: Path, disk: Disk, appends: bool
+) -> None:
+    """Its leaderships moved when its session ended: its control thread waited for quorum-state."""
+    session_ms = exactly(12_000, "a busy machine delays a heartbeat by less")
+    with three_nodes(tmp_path / "data", disk, session_ms) as cluster:
+        ill = controller_at(cluster.bootstrap)
+        make_topic(cluster, ill)
+        well = cluster.bootstrap_of(others(ill)[:1])
+        load = Load(cluster.bootstrap)
+        with load.running():
+            load.goes_on()
+            with disk.slow(SLOW_MS, f"/data/{ill}/"):
+                if appends:
+                    create_topic(well, NewTopic("invoices", 1, 2))
+                    assert controller_at(well) != ill
+                eventually(lambda: ill not in Seen.at(well).leaders)
+                assert Seen.at(well).unfenced == set(ALL)
+                load.goes_on()
+                assert controller_at(well) != ill
+            eventually(lambda: Seen.at(well).isrs == [ALL] * PARTITIONS)
+            load.goes_on()
+        assert consume(cluster.bootstrap, "orders", len(load.sent)) == sorted(load.sent)

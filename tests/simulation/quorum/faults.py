@@ -15,6 +15,8 @@ ACTIONS = (
     "wipe",
     "disk_error",
     "resign",
+    "hang",
+    "slow",
 )
 
 

@@ -8,15 +8,18 @@ from pykafka_core.quorum.events import (
     AppendFetched,
     Failed,
     InDoubt,
+    Recovered,
     ReplicaOutput,
+    Resign,
     Send,
     Tick,
     Truncate,
 )
+from pykafka_core.quorum.log.state import UnderWay
 from pykafka_core.quorum.log.voters import after as after_change
 from pykafka_core.quorum.quorum import Append, Committed
 from pykafka_core.quorum.replica import Replica
-from pykafka_core.quorum.roles import Leader
+from pykafka_core.quorum.roles import NEVER, Candidate, Follower, Leader, Prospective, Resigned
 from pykafka_core.quorum.rpc import (
     Fetch,
     FetchAnswer,
@@ -47,6 +50,13 @@ class _Appended(NamedTuple):
     data: bytes
 
 
+class _Writing(NamedTuple):
+    """The oldest pending write of a log, or None, and since when it is the oldest."""
+
+    write: UnderWay | None
+    since_ms: int
+
+
 class Invariants:
     """Observes every step of every node.
 
@@ -67,6 +77,9 @@ class Invariants:
         """The voter set that each replica uses, after its last step."""
         self._appended: dict[tuple[int, int], _Appended] = {}
         self._contacts: dict[tuple[ReplicaKey, int, int], dict[ReplicaKey, int]] = {}
+        self._writing: dict[ReplicaKey, _Writing] = {}
+        self._slow: dict[ReplicaKey, int] = {}
+        """Lives of nodes that handed over because their disks are slow, which still are."""
         self.wiped: set[ReplicaKey] = set()
         """Replicas whose disks were lost."""
 
@@ -84,25 +97,41 @@ class Invariants:
     # Steps.
 
     def stepped(
-        self, node: Node, before: Replica, event: object, outputs: list[ReplicaOutput]
+        self,
+        node: Node,
+        before: Replica,
+        event: object,
+        outputs: list[ReplicaOutput],
+        now_ms: int,
     ) -> None:
-        """Check a replica's step, before its commands are executed."""
+        """After a replica's turn at the node's ``now_ms``, its commands not yet carried out."""
         after = node.replica
         assert after is not None
         self._monotonic(node, before, after)
         self._snapshots(node, after)
         if after.high_watermark > before.high_watermark:
             self._advanced(node, before, after)
+        self._note_write(node, after, now_ms)
         role = after.role
         if isinstance(role, Leader):
             self._votes_still(node, after)
         self._changes(node, before, after)
+        self._stands(node, before, after, event)
         if isinstance(role, Leader) and not isinstance(before.role, Leader):
             self._elected(node, after)
+        elif isinstance(before.role, Leader) and isinstance(event, Resign):
+            self._handed_over(node, before, after)
         elif isinstance(before.role, Leader) and isinstance(event, Tick):
-            self._check_quorum(node, after)
+            self._check_quorum(node, before, after, event.now_ms)
         for output in outputs:
             self._put_out(node, after, output)
+
+    def _note_write(self, node: Node, after: Replica, now_ms: int) -> None:
+        write = after.log.writes[0] if after.log.writes else None
+        known = self._writing.get(node.key)
+        if known is None or known.write != write:
+            since_ms = NEVER if write is None else now_ms
+            self._writing[node.key] = _Writing(write, since_ms)
 
     def _monotonic(self, node: Node, before: Replica, after: Replica) -> None:
         _require(
@@ -138,21 +167,47 @@ class Invariants:
             own = disk.batches[place] if place < len(disk.batches) else None
             _require(own == batch, name, node.key, "has", own, "not", batch)
 
-    def _check_quorum(self, node: Node, after: Replica) -> None:
-        """Check CheckQuorum: a leader needs a majority's fetches, and does not resign with them."""
-        contacts = self._contacts[node.key, node.life, after.leader_epoch]
+    def _check_quorum(self, node: Node, before: Replica, after: Replica, now_ms: int) -> None:
+        """CheckQuorum: a leader resigns if no majority fetches, or if a majority syncs faster."""
         voters = after.voters
-        needed = len(voters) // 2 + 1 - (node.key in voters)
-        if not needed:
-            return
-        times = sorted((contacts[one] for one in voters if one != node.key), reverse=True)
-        limit = after.config.fetch_timeout_ms * 3 // 2
-        silent_ms = after.now_ms - times[needed - 1]
+        contacts = self._contacts[node.key, node.life, after.leader_epoch]
+        others = [contacts[one] for one in voters if one != node.key]
+        majority = len(voters) // 2 + 1
+        needed = majority - (node.key in voters)
+        timeout_ms = after.config.fetch_timeout_ms
+        due_ms = [NEVER]
+        if needed:
+            due_ms.append(sorted(others, reverse=True)[needed - 1] + timeout_ms * 3 // 2)
+        write, since_ms = self._writing[node.key]
+        if write and sum(voter.end >= write.end for voter in before.other_voters) >= majority:
+            due_ms.append(since_ms + timeout_ms)
+        leads, late_ms = isinstance(after.role, Leader), now_ms - min(due_ms)
+        what = "leads on" if leads else "resigns", "ms after it has to:"
+        _require(leads == (late_ms < 0), "CheckQuorum", node.key, *what, late_ms)
+
+    def _handed_over(self, node: Node, before: Replica, after: Replica) -> None:
+        """HandOver: a leader on a slow disk resigns if a majority of others has what it synced."""
         if isinstance(after.role, Leader):
-            is_right, what = silent_ms <= limit, "leads after ms alone:"
-        else:
-            is_right, what = silent_ms >= limit, "resigns after ms alone:"
-        _require(is_right, "CheckQuorum", node.key, what, silent_ms)
+            return
+        self._slow[node.key] = node.life
+        others = (other for other in self.nodes if other is not node and other.key in before.voters)
+        having = [other.key for other in others if other.disk.synced_end >= before.log.synced_end]
+        is_majority = len(having) + len(self.wiped & set(before.voters)) > len(before.voters) // 2
+        _require(is_majority, "HandOver", node.key, "at", before.log.synced_end, "to", having)
+
+    def _stands(self, node: Node, before: Replica, after: Replica, event: object) -> None:
+        """SyncedCandidate: a replica waits for its disk, and after a handover for others."""
+        if isinstance(event, Recovered):
+            self._slow.pop(node.key, None)
+        if not isinstance(after.role, Prospective | Candidate):
+            return
+        if not isinstance(before.role, type(after.role)):
+            is_synced = not node.disk.states and not node.disk.writes
+            _require(is_synced, "SyncedCandidate", node.key, "waits for its disk")
+        is_slow = self._slow.get(node.key) == node.life
+        if is_slow and len(after.voters) - 1 > len(after.voters) // 2:
+            is_last = not isinstance(before.role, Follower | Resigned)
+            _require(is_last, "SyncedCandidate", node.key, "is slow and stands first")
 
     def fetched(self, node: Node, fetch: Fetch | FetchSnapshot, now_ms: int) -> None:
         """Record a Fetch or FetchSnapshot of the leader's epoch that has arrived."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pykafka_core.quorum.events import Persisted, Resign, Tick
+from pykafka_core.quorum.events import Persisted, Recovered, Resign, Tick
 from pykafka_core.quorum.log.state import NO_VOTERS
 from pykafka_core.quorum.quorum import Appended
 from tests.simulation.quorum.faults import ACTIONS
@@ -62,13 +62,15 @@ class Mischief:
         node.waited_for.clear()
         node.paused_until_ms = 0
         node.waits_for_wake = []
+        node.waiting_reads = []
         node.disk.crash(self._world.random)
         self._world.at(self._world.random.choice((10, 200, 1_000)), self._world.starter(node))
 
     def _crash_fault(self, node: Node) -> None:
-        self.crash(self._leader() if self._world.chance(0.5) else node)
+        self.crash(self.leader() if self._world.chance(0.5) else node)
 
-    def _leader(self) -> Node:
+    def leader(self) -> Node:
+        """Return a leader, or any node if none leads."""
         leaders = [node for node in self._world.nodes if node.replica and node.replica.can_propose]
         return self._world.random.choice(leaders or self._world.nodes)
 
@@ -78,7 +80,7 @@ class Mischief:
                 self.crash(node)
 
     def _isolate_fault(self, node: Node) -> None:
-        alone = self._leader() if self._world.chance(0.5) else node
+        alone = self.leader() if self._world.chance(0.5) else node
         self._split({alone.node_id})
 
     def _split_fault(self, _: Node) -> None:
@@ -96,8 +98,19 @@ class Mischief:
         self._world.blocked = set()
 
     def _pause_fault(self, node: Node) -> None:
-        paused = self._leader() if self._world.chance(0.5) else node
+        paused = self.leader() if self._world.chance(0.5) else node
         paused.paused_until_ms = self._world.now_ms + self._world.random.choice((100, 700, 2_000))
+
+    def _hang_fault(self, node: Node) -> None:
+        hanging = self.leader() if self._world.chance(0.5) else node
+        until_ms = self._world.now_ms + self._world.random.choice((300, 700, 2_000))
+        hanging.hang(until_ms, delays_reads=self._world.chance(0.5))
+
+    def _slow_fault(self, node: Node) -> None:
+        slow = self.leader() if self._world.chance(0.5) else node
+        slow.slow_ms = self._world.random.choice((200, 500, 900, 1_500))
+        slow.slow_until_ms = self._world.now_ms + self._world.random.choice((1_000, 3_000))
+        slow.delays_reads = self._world.chance(0.5)
 
     def _jump_fault(self, node: Node) -> None:
         node.clock_ms += self._world.random.choice((100, 1_000, 10_000))
@@ -123,6 +136,8 @@ class Mischief:
             self._world.handle(node, Appended(STORAGE_ERROR, -1))
 
     def _resign_fault(self, _: Node) -> None:
-        leader = self._leader()
+        leader = self.leader()
         if leader.replica is not None:
             self._world.handle(leader, Resign())
+            slow_ms = self._world.random.choice((300, 1_000, 3_000))
+            self._world.later(leader, slow_ms, lambda _: Recovered())

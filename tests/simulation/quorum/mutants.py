@@ -4,7 +4,7 @@ A wrong rule replaces the right one in the modules that use it, while the patch 
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from pykafka_core.quorum.leading import fetch_error
 from pykafka_core.quorum.log import state as log_state
 from pykafka_core.quorum.log import voters
 from pykafka_core.quorum.log.state import NO_VOTERS, LogState
-from pykafka_core.quorum.roles import Candidate, Follower, Leader, Unattached
+from pykafka_core.quorum.roles import NEVER, Candidate, Follower, Leader, Progress, Unattached
 from pykafka_core.quorum.rpc import Fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
@@ -170,7 +170,58 @@ def a_majority_is_half_of_the_voters(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_leader_alone_goes_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(agenda, "resigns_at", lambda turn: None)
+    patch.setattr(leading, "_unheard_at", lambda turn: NEVER)
+
+
+@wrong_rule
+def a_leader_whose_disk_hangs_leads_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leading, "stalls_at", lambda turn: NEVER)
+
+
+@wrong_rule
+def a_replica_stands_for_election_while_its_disk_hangs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(agenda, "waits_for_disk", lambda turn: turn.installing)
+
+
+@wrong_rule
+def a_replica_stands_for_election_while_quorum_state_is_written(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(agenda, "waits_for_disk", lambda turn: turn.installing or bool(turn.log.writes))
+
+
+@wrong_rule
+def a_leader_whose_disk_hangs_leaves_voters_that_are_as_slow(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        leading, "_is_majority", lambda turn, voters, end: len(turn.others) >= turn.majority
+    )
+
+
+@wrong_rule
+def a_leader_whose_disk_hangs_leaves_voters_that_only_fetch(patch: pytest.MonkeyPatch) -> None:
+    def is_majority(turn: Turn, voters: Iterable[Progress], _end: int) -> bool:
+        since_ms = turn.now_ms - turn.config.fetch_timeout_ms
+        return sum(voter.fetched_ms > since_ms for voter in voters) >= turn.majority
+
+    patch.setattr(leading, "_is_majority", is_majority)
+
+
+@wrong_rule
+def a_leader_whose_disk_is_slow_leaves_voters_that_lag(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(replica, "may_hand_over", lambda turn: len(turn.others) >= turn.majority)
+
+
+@wrong_rule
+def a_leader_whose_disk_is_slow_leads_on_without_an_append(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(replica, "may_hand_over", lambda turn: False)
+
+
+@wrong_rule
+def a_leader_that_handed_over_stands_for_election_first(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(agenda, "leaves_election_to_others", lambda turn: False)
+
+
+@wrong_rule
+def the_age_of_an_append_begins_at_an_earlier_event(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(replica.Replica, "at", lambda self, now_ms: self)
 
 
 @wrong_rule

@@ -45,6 +45,16 @@ class Node:
         self.rate = 1.0
         self.clock_ms = 0
         self.paused_until_ms = 0
+        self.hangs_until_ms = 0
+        """Nothing is synced before."""
+        self.delays_reads = False
+        """Whether reads of the log wait for the writes before them."""
+        self.waiting_reads: list[Callable[[], None]] = []
+        self.is_idle = False
+        """Whether no client proposes records to it."""
+        self.slow_until_ms = 0
+        self.slow_ms = 0
+        """Additional duration of each sync until then."""
         self.waits_for_wake: list[Callable[[], None]] = []
         """Events that arrived while it was paused."""
         self.tick_ms: int | None = None
@@ -59,6 +69,10 @@ class Node:
         self.key = key
         self.promises = Promises()
         self.disk = Disk(formatted)
+
+    def hang(self, until_ms: int, *, delays_reads: bool) -> None:
+        """Sync nothing before a time."""
+        self.hangs_until_ms, self.delays_reads = until_ms, delays_reads
 
     @property
     def node_id(self) -> int:

@@ -2,7 +2,8 @@
 
 The world's time is in milliseconds; every event has an entry in one heap. A node's own clock has
 another rate and jumps. After the faults there is a time without faults: a leader must be elected,
-and a proposal committed on every running node, within `HEALING_MS`.
+and a proposal committed on every running node, within `HEALING_MS`. Then the disk of the leader
+hangs permanently: another one must be elected, and a proposal committed, within `SUCCESSION_MS`.
 """
 
 import zlib
@@ -24,6 +25,7 @@ from pykafka_core.quorum.events import (
     ReplicaOutput,
     Replied,
     Request,
+    Resign,
     Send,
     SnapshotInstalled,
     StorePart,
@@ -35,7 +37,7 @@ from pykafka_core.quorum.log.state import NO_VOTERS
 from pykafka_core.quorum.log.voters import change_of
 from pykafka_core.quorum.quorum import Append, Appended
 from pykafka_core.quorum.replica import begin
-from pykafka_core.quorum.roles import NEVER
+from pykafka_core.quorum.roles import NEVER, Leader
 from pykafka_core.quorum.rpc import (
     AddVoter,
     AnswerBody,
@@ -66,6 +68,11 @@ VOTERS_COUNTS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 FAULTS_MS = 8_000
 HEALING_MS = 6_000
 """Ten fetch timeouts; of 1,500 seeds the slowest needs four."""
+SUCCESSION_MS = 4_000
+"""Seven fetch timeouts; of 3,000 seeds the slowest needs 3,070 ms."""
+FOREVER_MS = 1_000_000
+PROBE_MS = 50
+"""Between two attempts of a node to hand over."""
 STEPS_MAX = 50_000
 ANSWER_MS = 1_500
 """After this, a change of the voters has succeeded or failed: two request timeouts, and syncs."""
@@ -135,12 +142,22 @@ class World:
         self.operator.begin()
         self._run_until(FAULTS_MS, lambda: False)
         self._heal()
-        if not self._run_until(FAULTS_MS + HEALING_MS, self._is_healed):
+        self._progress("Progress", HEALING_MS)
+        self._slow_down_leader()
+        self._progress("Succession", SUCCESSION_MS, self._can_elect)
+        return f"{self.digest:08x} {self.steps} {self.invariants.committed_end} {self.now_ms}"
+
+    def _progress(
+        self, invariant: str, within_ms: int, must: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Run until a proposal is committed on every node whose disk works, if that must be."""
+        self._wanted, self._end_before = None, self.invariants.committed_end
+        is_over = self._run_until(self.now_ms + within_ms, self._has_progressed)
+        if not is_over and must():
             states = {node.node_id: node.replica and node.replica.state for node in self.nodes}
             raise Violation(
-                f"Progress: nothing is committed everywhere in {HEALING_MS} ms: {states}"
+                f"{invariant}: nothing is committed everywhere in {within_ms} ms: {states}"
             )
-        return f"{self.digest:08x} {self.steps} {self.invariants.committed_end} {self.now_ms}"
 
     def _run_until(self, until_ms: int, is_done: Callable[[], bool]) -> bool:
         while not is_done():
@@ -157,11 +174,12 @@ class World:
     def at(self, delay_ms: int, action: Action) -> None:
         heappush(self._heap, (self.now_ms + delay_ms, next(self._order), action))
 
-    def _is_healed(self) -> bool:
+    def _has_progressed(self) -> bool:
         wanted = self._wanted
         return wanted is not None and all(
             node.replica is not None and node.replica.high_watermark >= wanted
             for node in self.nodes
+            if self.now_ms >= node.hangs_until_ms
         )
 
     # Nodes.
@@ -188,7 +206,7 @@ class World:
             own=Voter(node.key),
         )
         self.invariants.started(node, node.replica)
-        self.invariants.stepped(node, node.replica, None, outputs)
+        self.invariants.stepped(node, node.replica, None, outputs, node.replica.now_ms)
         self._carry_out(node, outputs)
 
     def later(self, node: Node, delay_ms: int, event: Callable[[int], ReplicaEvent | None]) -> None:
@@ -231,8 +249,9 @@ class World:
         return wake
 
     def handle(self, node: Node, event: ReplicaEvent) -> None:
-        before = node.replica
-        assert before is not None
+        assert node.replica is not None
+        now_ms = node.now_ms(self.now_ms)
+        before = node.replica.at(now_ms)
         node.replica, outputs = before.handle(event)
         replica = node.replica
         step = (
@@ -242,7 +261,7 @@ class World:
         self.digest = zlib.crc32(step.encode(), self.digest)
         if isinstance(event, Request) and isinstance(event.body, Fetch | FetchSnapshot):
             self.invariants.fetched(node, event.body, event.now_ms)
-        self.invariants.stepped(node, before, event, outputs)
+        self.invariants.stepped(node, before, event, outputs, now_ms)
         self._carry_out(node, outputs)
 
     def _carry_out(self, node: Node, outputs: list[ReplicaOutput]) -> None:
@@ -256,7 +275,7 @@ class World:
         match output:
             case Persist(state):
                 node.disk.states.append(state)
-                self.later(node, self._sync_ms(), lambda _: self._persisted(node))
+                self.later(node, self._sync_ms(node), lambda _: self._persisted(node))
             case Append(leader_epoch, values):
                 data = b"".join(values)
                 change = change_of(output.records)
@@ -294,8 +313,10 @@ class World:
 
     # Disks.
 
-    def _sync_ms(self) -> int:
-        return self.random.randint(0, self.faults.sync_ms_max)
+    def _sync_ms(self, node: Node) -> int:
+        hangs_ms = max(0, node.hangs_until_ms - self.now_ms)
+        slow_ms = node.slow_ms if self.now_ms < node.slow_until_ms else 0
+        return hangs_ms + slow_ms + self.random.randint(0, self.faults.sync_ms_max)
 
     def _persisted(self, node: Node) -> ReplicaEvent:
         node.disk.sync_state()
@@ -306,12 +327,15 @@ class World:
             self.invariants.appended(node, command)
         node.disk.write(command)
         if len(node.disk.writes) == 1:
-            self.later(node, self._sync_ms(), lambda _: self._written(node))
+            self.later(node, self._sync_ms(node), lambda _: self._written(node))
 
     def _written(self, node: Node) -> ReplicaEvent:
         command = node.disk.sync_log()
         if node.disk.writes:
-            self.later(node, self._sync_ms(), lambda _: self._written(node))
+            self.later(node, self._sync_ms(node), lambda _: self._written(node))
+        waiting, node.waiting_reads = node.waiting_reads, []
+        for read in waiting:
+            self.at(0, read)
         if isinstance(command, Truncate):
             return Truncated()
         return Appended(0, command.batches[0].base_offset)
@@ -333,7 +357,7 @@ class World:
                 return SnapshotInstalled(None)
             self.invariants.installed(node, snapshot_id, content)
             node.disk.take(snapshot_id, content, self.invariants.voter_set_at(snapshot_id.offset))
-            self.later(node, self._sync_ms(), replace)
+            self.later(node, self._sync_ms(node), replace)
             return None
 
         def replace(_: int) -> ReplicaEvent:
@@ -341,7 +365,7 @@ class World:
             return SnapshotInstalled(snapshot_id, node.disk.snapshot_voters[snapshot_id])
 
         if node.disk.parts:
-            self.later(node, self._sync_ms(), name)
+            self.later(node, self._sync_ms(node), name)
 
     def _part(self, node: Node, asked: FetchSnapshot, answer: SnapshotAnswer) -> SnapshotAnswer:
         """Return the part of a snapshot in a response."""
@@ -413,7 +437,9 @@ class World:
         self.handle(node, Request(node.now_ms(self.now_ms), number, asked.body))
 
         def check() -> None:
-            if self.now_ms < node.paused_until_ms + ANSWER_MS:
+            slow_until_ms = node.slow_until_ms + 2 * node.slow_ms
+            waits_until_ms = max(node.paused_until_ms, node.hangs_until_ms, slow_until_ms)
+            if self.now_ms < waits_until_ms + ANSWER_MS:
                 self.at(ANSWER_MS, check)
             elif node.life == life and node.replica is not None and node.open.get(number) is asked:
                 raise Violation(f"OneAnswer: {node.key} owes an answer to {asked.body}")
@@ -422,17 +448,29 @@ class World:
 
     def _answer(self, node: Node, command: Answer) -> None:
         asked = node.open.pop(command.number)
+        if command.read_from is not None and node.delays_reads and node.disk.writes:
+            node.waiting_reads.append(lambda: self._answer_to(node, asked, command))
+        else:
+            self._answer_to(node, asked, command)
+
+    def _answer_to(self, node: Node, asked: Asked, command: Answer) -> None:
         body: AnswerBody = command.body
         if command.read_from is not None:
             assert isinstance(body, FetchAnswer)
-            body = body._replace(
-                batches=node.disk.read(command.read_from, self.random.randint(1, 4))
-            )
+            body = body._replace(batches=self._read(node, body.epoch, command.read_from))
         if isinstance(body, SnapshotAnswer) and not body.error_code:
             assert isinstance(asked.body, FetchSnapshot)
             body = self._part(node, asked.body, body)
         if asked.node_id != CLIENT:
             self._reply(node, asked, body)
+
+    def _read(self, node: Node, epoch: int, offset: int) -> tuple[Batch, ...]:
+        """Read a log; an empty result if its node does not lead in that epoch any more."""
+        replica = node.replica
+        if replica is None or replica.leader_epoch != epoch or not isinstance(replica.role, Leader):
+            return ()
+        is_there = node.disk.start <= offset < node.disk.end
+        return node.disk.read(offset, self.random.randint(1, 4)) if is_there else ()
 
     def _reply(self, node: Node, asked: Asked, body: AnswerBody) -> None:
         sender = self.nodes[asked.node_id - 1]
@@ -458,6 +496,7 @@ class World:
             if node.replica is not None
             and node.replica.can_propose
             and self.now_ms >= node.paused_until_ms
+            and not node.is_idle
         ]
         if ready and self._wanted is None:
             node = self.random.choice(ready)
@@ -472,18 +511,38 @@ class World:
 
     def _want(self) -> None:
         """Choose the first batch committed after the faults: at the end every node must have it."""
-        if self.invariants.committed_end > self._end_at_healing:
+        if self.invariants.committed_end > self._end_before:
             self._wanted = self.invariants.committed_end
 
     def _heal(self) -> None:
         self.faults = NO_FAULTS
         self.is_calm = True
         self.blocked = set()
-        self._end_at_healing = self.invariants.committed_end
         for node in self.nodes:
             node.paused_until_ms = min(node.paused_until_ms, self.now_ms)
+            node.hangs_until_ms = node.slow_until_ms = self.now_ms
             self.at(0, self._waker(node))
             self.at(0, self.starter(node))
+
+    def _slow_down_leader(self) -> None:
+        """Let the leader's disk hang: its node finds that by an append or by a probe."""
+        leader = self.mischief.leader()
+        leader.hang(self.now_ms + FOREVER_MS, delays_reads=self.chance(0.5))
+        if self.chance(0.5):
+            self._probe(leader)
+
+    def _can_elect(self) -> bool:
+        """Return whether voters whose disks work are a majority of each voter set in use."""
+        well = {node.key for node in self.nodes if self.now_ms >= node.hangs_until_ms}
+        sets = {node.replica.voters for node in self.nodes if node.replica is not None}
+        return all(len(well & set(voters)) > len(voters) // 2 for voters in sets)
+
+    def _probe(self, leader: Node) -> None:
+        """Let a leader resign, as soon as it may, before it has an append."""
+        leader.is_idle = True
+        if leader.replica is not None and isinstance(leader.replica.role, Leader):
+            self.handle(leader, Resign())
+            self.at(PROBE_MS, lambda: self._probe(leader))
 
 
 def run_seed(seed: int) -> str:

@@ -15,6 +15,7 @@ from pykafka_core.broker.runtime.membership.assignments import Assignments
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import ControllerRegistration
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
+from pykafka_core.broker.runtime.membership.disk_watch import ControllerSeat
 from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.membership.isr import IsrChanges
@@ -81,7 +82,13 @@ class Membership:
         self.assignments = (
             None
             if lifecycle is None
-            else Assignments(foundation, channel=channel, lifecycle=lifecycle, publisher=publisher)
+            else Assignments(
+                foundation,
+                channel=channel,
+                lifecycle=lifecycle,
+                publisher=publisher,
+                seat=ControllerSeat(lambda: driver.leads, driver.resign, driver.recover),
+            )
         )
         self._has_begun = False
         self._known_offset = -1

@@ -2,8 +2,8 @@
 notices.
 
 Only this module holds the replica. Events wait in one queue: an event caused by a command is
-handled after the earlier commands have been started. The control thread writes quorum-state
-synchronously: nothing may be sent before it is synced, and it changes once or twice an epoch.
+handled after the earlier commands have been started. The control thread waits for no disk
+(`log_writes.py`, `state_writes.py`).
 """
 
 from collections import deque
@@ -17,6 +17,7 @@ from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
 from pykafka_core.broker.runtime.quorum.exchange import AskedQuorum, Exchange
 from pykafka_core.broker.runtime.quorum.installation import Installation
 from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
+from pykafka_core.broker.runtime.quorum.state_writes import StateWrites, Write
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
@@ -29,7 +30,7 @@ from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Follower, Leader
 from pykafka_core.quorum.rpc import AnswerBody, BeginQuorumEpoch
 from pykafka_core.quorum.static_voters import static_ids
-from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
+from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import Endpoint
 
 
@@ -41,7 +42,8 @@ class ReplicaDriver:
             replica's deadline.
         exchange: Communicates with other replicas.
         begun: The initial value and its initial outputs.
-        persist: Writes and syncs quorum-state; also gets the node ids of static voters.
+        persist: Writes and syncs quorum-state, on a separate thread; also gets the node ids of
+            static voters.
         parts: Collects the parts of the leader's snapshot.
         make_way: See `LogWrites`.
         next_offset: End of the image.
@@ -53,7 +55,7 @@ class ReplicaDriver:
         *,
         exchange: Exchange,
         begun: tuple[Replica, list[events.ReplicaOutput]],
-        persist: Callable[[ElectionState, tuple[int, ...]], object],
+        persist: Write,
         parts: SnapshotParts,
         make_way: Callable[[], bool],
         next_offset: int = 0,
@@ -62,7 +64,7 @@ class ReplicaDriver:
         self._core = core
         self._timers = foundation.timers
         self._exchange = exchange
-        self._persist = persist
+        self._states = StateWrites(core, persist, self._on_persisted)
         self._writes = LogWrites(core, completions, self.handle, make_way)
         self.committed = CommittedLog(core, completions, next_offset)
         self._installation = Installation(core, completions, parts, self._on_installed)
@@ -113,6 +115,14 @@ class ReplicaDriver:
     def propose(self, proposal: Proposal) -> None:
         """Propose a batch."""
         self.handle(proposal)
+
+    def resign(self) -> None:
+        """Resign because the disk is slow, if other voters are faster: until `recover`."""
+        self.handle(events.Resign())
+
+    def recover(self) -> None:
+        """The disk is not slow any more: stand for election again."""
+        self.handle(events.Recovered())
 
     def take_committed(self) -> Committed | Replaced | None:
         """Return the next committed batch, or a snapshot that replaces earlier ones.
@@ -170,12 +180,14 @@ class ReplicaDriver:
     def finish(self) -> None:
         """Wait for other threads; called when the control thread has stopped."""
         self._installation.finish()
+        self._states.finish()
 
     def advance(self) -> None:
         """Handle results of other threads, and the replica's deadline if the core's horizon has
         passed it.
         """
         self._installation.advance()
+        self._states.advance()
         while self._told:
             event = self._told.popleft()
             log, end = self._replica.log, event.snapshot_id.offset
@@ -197,7 +209,7 @@ class ReplicaDriver:
         self._is_handling = True
         try:
             while self._events:
-                before = self._replica
+                before = self._replica.at(self._core.now_ns() // NS_PER_MS)
                 self._replica, outputs = before.handle(self._events.popleft())
                 self._note_high_watermark(before.high_watermark)
                 voter_set = self._replica.log.voter_set
@@ -206,6 +218,7 @@ class ReplicaDriver:
                 self._carry_out(outputs)
         finally:
             self._is_handling = False
+        self._states.begin()
         self._arm()
 
     def _note_high_watermark(self, before: int) -> None:
@@ -228,8 +241,7 @@ class ReplicaDriver:
         for output in outputs:
             match output:
                 case events.Persist(state):
-                    self._persist(state, static_ids(self._replica.log.voter_set))
-                    self._events.append(events.Persisted())
+                    self._states.add(state, static_ids(self._replica.log.voter_set))
                 case events.Send():
                     self._exchange.send(output, self._on_replied)
                 case events.Answer():
@@ -254,6 +266,9 @@ class ReplicaDriver:
                     )
                 case _:
                     assert_never(output)
+
+    def _on_persisted(self) -> None:
+        self.handle(events.Persisted())
 
     def _on_installed(self, snapshot_id: OffsetAndEpoch, loaded: LoadedSnapshot | None) -> None:
         if loaded is not None:

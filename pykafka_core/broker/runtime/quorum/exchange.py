@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 READ_BYTES = 1 << 20
 """Maximum bytes of records in a Fetch response, or one batch."""
 PURPOSE = "quorum"
+VOTES = "votes"
+"""Connections of Vote: a node with a slow disk answers it late, and has to hear of the leader."""
 
 RepliedTo = Callable[[int, AnswerBody | None, bool], object]
 """Called with the correlation, the response or None, and whether the other process has ended."""
@@ -253,7 +255,8 @@ class Exchange:
         versions = api_versions(sent.body)
         message = encode_message(encode_request(self._envelope, sent.body), versions.max)
         token = self._completions.open(partial(self._on_replied, sent, at, replied))
-        peer = PURPOSE, at.host, at.port
+        purpose = VOTES if isinstance(body, Vote) else PURPOSE
+        peer = purpose, at.host, at.port
         self._core.send(token, peer, versions.api_key, versions.max, message, sent.timeout_ms)
 
     def _on_replied(
