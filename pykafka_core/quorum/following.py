@@ -79,7 +79,7 @@ def _heard_of_leader(
         return None
     assert isinstance(role, Follower)
     turn.role = role = role._replace(
-        deadline_ms=turn.now_ms + turn.config.fetch_timeout_ms, has_fetched=True
+        deadline_ms=turn.now_ms + turn.config.fetch_timeout_ms, has_fetched=True, is_in_turn=False
     )
     return role
 
@@ -190,8 +190,10 @@ def on_installed(turn: Turn, snapshot_id: OffsetAndEpoch | None, voters: VoterSe
     elif isinstance(role, Follower):
         turn.back_off(role.leader_id, turn.config.fetch_timeout_ms // 2)
     if isinstance(role, Follower):
-        deadline = turn.now_ms + turn.config.fetch_timeout_ms
-        turn.role = role._replace(deadline_ms=deadline, download=None)
+        turn.role = role._replace(download=None)
+        if not role.is_in_turn:
+            deadline_ms = turn.now_ms + turn.config.fetch_timeout_ms
+            turn.role = turn.role._replace(deadline_ms=deadline_ms)
     elif isinstance(role, Unattached):
         # The snapshot may have made this replica a voter, which waits for a leader, or removed it.
         to_unattached(turn, turn.election.epoch)

@@ -153,6 +153,8 @@ class Follower(NamedTuple):
 
     Attributes:
         has_fetched: Whether that leader responded in this epoch and has not resigned since.
+        is_in_turn: Whether the leader resigned or ended: the deadline is then the time of this
+            replica's election, not a timeout.
         leader_high_watermark: High watermark in the leader's last response.
         download: The snapshot that is downloaded instead of fetches; dropped on a state change.
         joins_ms: Earliest time of the next request to add or update this node in the voter set.
@@ -162,6 +164,7 @@ class Follower(NamedTuple):
     leader_id: int
     deadline_ms: int
     has_fetched: bool = False
+    is_in_turn: bool = False
     leader_high_watermark: int = 0
     download: Download | None = None
     joins_ms: int = 0

@@ -193,8 +193,13 @@ def election_backoff(turn: Turn, elections_lost: int) -> int:
 
 
 def grant_time(turn: Turn) -> None:
-    """Leave time for a response after a wait for the disk: no request could be sent during it."""
+    """Leave time for a response after a wait for the disk: no request could be sent during it.
+
+    The turn of a follower to stand for election needs no response, so it stays.
+    """
     role = turn.role
+    if isinstance(role, Follower) and role.is_in_turn:
+        return
     if isinstance(role, Unattached | Candidate | Follower):
         deadline_ms = max(role.deadline_ms, turn.election_deadline())
         turn.role = role._replace(deadline_ms=deadline_ms)

@@ -154,7 +154,7 @@ def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
         role = turn.role
         if isinstance(role, Follower) and turn.stands:
             wait = _turn_to_stand(turn, end)
-            turn.role = role._replace(deadline_ms=turn.now_ms + wait, has_fetched=False)
+            _stand_at(turn, role, turn.now_ms + wait)
     _answer_epoch(turn, number, error)
 
 
@@ -167,11 +167,14 @@ def on_gone(turn: Turn, node_id: int) -> None:
         others = [voter for voter in turn.voters if voter.node_id != node_id]
         place = others.index(turn.key) if turn.key in others else len(others)
         wait = election_backoff(turn, place) if place else 0
-        deadline = min(role.deadline_ms, turn.now_ms + wait)
-        turn.role = role._replace(deadline_ms=deadline, has_fetched=False)
+        _stand_at(turn, role, min(role.deadline_ms, turn.now_ms + wait))
     else:
         to_unattached(turn, turn.election.epoch)
         turn.back_off(node_id)
+
+
+def _stand_at(turn: Turn, role: Follower, deadline_ms: int) -> None:
+    turn.role = role._replace(deadline_ms=deadline_ms, has_fetched=False, is_in_turn=True)
 
 
 def _turn_to_stand(turn: Turn, end: EndQuorumEpoch) -> int:

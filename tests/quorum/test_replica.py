@@ -737,6 +737,43 @@ def test_a_follower_whose_disk_was_slow_fetches_again_before_an_election(is_stat
     assert driven.replica.state == "Prospective"
 
 
+@pytest.mark.parametrize("left", ["resigned", "gone"])
+@pytest.mark.parametrize("is_state", [False, True], ids=["log", "quorum-state"])
+def test_end_of_a_write_does_not_delay_the_election_after_a_resignation(
+    is_state: bool, left: str
+) -> None:
+    """It waited for another one to two election timeouts."""
+    driven = follower()
+    driven.fetched(FetchAnswer(0, 2, 5, 8, batches=() if is_state else (Batch(6, 5, 1, b"x"),)))
+    driven.persists = not is_state
+    if is_state:
+        driven.ask(BeginQuorumEpoch(2, ONE, 6))
+    if left == "resigned":
+        driven.ask(EndQuorumEpoch(2, driven.replica.leader_epoch, (ONE, THREE)))
+    else:
+        driven.replica = driven.replica._replace(sent=((99, 2, fetch_of(ONE, 6, 5)),))
+        driven.handle(Replied(driven.replica.now_ms, 99, None, is_gone=True))
+    driven.replica = driven.replica.at(1000)
+    driven.handle(Persisted() if is_state else Appended(0, 6))
+    assert driven.replica.deadline_ms <= 1000
+    driven.handle(Tick(1000))
+    assert driven.replica.state == "Prospective"
+
+
+def test_response_of_the_leader_ends_the_turn_to_stand() -> None:
+    """A refused connection was a mistake: the leader works."""
+    driven = follower()
+    ((correlation, _, asked),) = driven.replica.sent
+    driven.handle(Replied(driven.replica.now_ms, correlation, None, is_gone=True))
+    driven.replica = driven.replica._replace(sent=((99, 2, asked),))
+    answer = FetchAnswer(0, 2, 5, 8, batches=(Batch(6, 5, 1, b"x"),))
+    driven.handle(Replied(driven.replica.now_ms, 99, answer))
+    driven.replica = driven.replica.at(10_000)
+    driven.handle(Appended(0, 6))
+    driven.handle(Tick(10_001))
+    assert driven.replica.state == "Follower"
+
+
 def test_one_of_two_voters_leads_on_while_its_append_hangs() -> None:
     """The other one cannot be elected without its vote."""
     driven = Driven(voters=(ONE, TWO))
@@ -1079,6 +1116,7 @@ def test_replica_that_installs_a_snapshot_grants_no_pre_votes() -> None:
     driven.ask(asked)
     assert driven.only(Answer).body == VoteAnswer(0, 2, 5, False)
     driven.handle(SnapshotInstalled(SNAPSHOT_ID))
+    assert driven.replica.deadline_ms == driven.replica.now_ms, "the leader has resigned"
     driven.ask(asked)
     assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
 
