@@ -4,7 +4,7 @@ from typing import assert_never
 
 from pykafka_core.quorum.changing import ask_to_join, expire_change, go_on_with_change
 from pykafka_core.quorum.following import fetch, fetch_part
-from pykafka_core.quorum.leading import answer_waiting, resigns_at
+from pykafka_core.quorum.leading import answer_waiting, note_stall, resigns_at
 from pykafka_core.quorum.roles import (
     NEVER,
     Candidate,
@@ -49,6 +49,7 @@ def expire(turn: Turn) -> None:
     role, now = turn.role, turn.came_ms
     if isinstance(role, Leader):
         if now >= resigns_at(turn):
+            note_stall(turn)
             to_resigned(turn)
         else:
             answer_waiting(turn)
@@ -66,14 +67,6 @@ def waits_for_disk(turn: Turn) -> bool:
     return turn.installing or bool(turn.persisting) or bool(turn.log.writes)
 
 
-def leaves_election_to_others(turn: Turn) -> bool:
-    """Return whether others have an election timeout more, as this disk is slow.
-
-    Not forever: by now this replica may have records that the others lack.
-    """
-    return turn.stays_out and len(turn.others) >= turn.majority
-
-
 def _expire_role(turn: Turn) -> None:
     role = turn.role
     match role:
@@ -86,8 +79,6 @@ def _expire_role(turn: Turn) -> None:
             to_prospective(turn, lost)
         case Candidate():
             lose_election(turn)
-        case Follower() | Resigned() if leaves_election_to_others(turn):
-            to_unattached(turn, turn.election.epoch)
         case Unattached() | Follower() | Resigned():
             to_prospective(turn)
 

@@ -89,14 +89,7 @@ class LogCleaned(NamedTuple):
 
 
 class Resign(NamedTuple):
-    """The disk is slow: a leader hands over, if a majority of others fetches and keeps up.
-
-    If it does, it leaves elections to the others first, until `Recovered`.
-    """
-
-
-class Recovered(NamedTuple):
-    """The disk is not slow any more."""
+    """The node is about to stop: a leader hands over."""
 
 
 ReplicaEvent = (
@@ -111,7 +104,6 @@ ReplicaEvent = (
     | SnapshotTaken
     | LogCleaned
     | Resign
-    | Recovered
 )
 
 

@@ -1,7 +1,5 @@
 """The leader: serves fetches, tracks the progress of replicas, and commits."""
 
-from collections.abc import Iterable
-
 from pykafka_core.errors import (
     FencedLeaderEpochError,
     InvalidRequestError,
@@ -23,6 +21,12 @@ OBSERVER_SESSION_MS = 300_000
 ``LeaderState.OBSERVER_SESSION_TIMEOUT_MS``)."""
 OBSERVERS_MAX = 100
 """Observers to track, the most recent ones: any client of the listener can be an observer."""
+FASTER = 2
+"""A disk is slower than others if an append takes so many times as long."""
+STALLS_MAX = 4
+"""Number of times that the patience with a slow disk doubles."""
+QUICK = 4
+"""Part of a fetch timeout in which a quick append ends."""
 
 
 def on_proposal(turn: Turn, proposal: Proposal) -> None:
@@ -208,6 +212,7 @@ def note_synced(turn: Turn, fetch: Fetch) -> None:
             caught_up_ms=caught_up_ms,
         ),
     )
+    note_outpaced(turn)
 
 
 def _progress(turn: Turn, replica: ReplicaKey) -> Progress | None:
@@ -300,40 +305,49 @@ def _unheard_at(turn: Turn) -> int:
 
 
 def stalls_at(turn: Turn) -> int:
-    """Return when an append will have waited for the disk for too long.
+    """Return when the leader resigns because its disk is slower than others; `NEVER` without proof.
 
-    Voters that have synced that append have shown a faster disk. Without a majority of them, a
-    resignation would only lose time: this replica or one as slow would be elected. In Apache
-    Kafka a leader that waits for its disk answers no Fetch, so its followers leave it after the
-    same time.
-    """
-    role, writes = turn.role, turn.log.writes
-    assert isinstance(role, Leader)
-    if not writes or not _is_majority(turn, role.voters, writes[0].end):
-        return NEVER
-    return role.appending_since_ms + turn.config.fetch_timeout_ms
-
-
-def may_hand_over(turn: Turn) -> bool:
-    """Return whether a majority without this replica fetches and has all that it has synced.
-
-    They may lack a pending append: the leader reads its log for them only after it.
+    The proof: a majority of other voters has synced the oldest pending append in at most half of
+    the time that this disk has taken so far. Otherwise a resignation would only lose time, because
+    this replica or one as slow would be elected. In Apache Kafka a leader that waits for its disk
+    answers no Fetch, so its followers leave it after a fetch timeout, however fast they are.
     """
     role = turn.role
     assert isinstance(role, Leader)
-    since_ms = turn.now_ms - turn.config.fetch_timeout_ms
-    alive = (voter for voter in role.voters if voter.fetched_ms > since_ms)
-    return _is_majority(turn, alive, own_end(turn))
+    if role.outpaced_ms == NEVER:
+        return NEVER
+    others_ms = role.outpaced_ms - role.appending_since_ms
+    patience_ms = turn.config.fetch_timeout_ms << min(turn.stalls, STALLS_MAX)
+    return role.appending_since_ms + max(patience_ms, FASTER * others_ms)
 
 
-def _is_majority(turn: Turn, voters: Iterable[Progress], end: int) -> bool:
-    """Return whether other voters that have synced up to ``end`` can elect one of them."""
-    return sum(voter.synced_end >= end for voter in voters) >= turn.majority
+def note_stall(turn: Turn) -> None:
+    """Count a resignation for a slow disk. The next one takes twice as long.
+
+    The proof may be wrong where the time of a sync varies: then a leader has to stay at last.
+    """
+    if turn.came_ms >= stalls_at(turn):
+        turn.stalls += 1
+
+
+def note_outpaced(turn: Turn) -> None:
+    """Note the time if a majority of other voters has synced the oldest pending append."""
+    role, writes = turn.role, turn.log.writes
+    assert isinstance(role, Leader)
+    if not writes or role.outpaced_ms != NEVER:
+        return
+    if sum(voter.synced_end >= writes[0].end for voter in role.voters) >= turn.majority:
+        turn.role = role._replace(outpaced_ms=turn.came_ms)
 
 
 def note_appended(turn: Turn) -> None:
-    """The oldest append is synced: the next one begins."""
+    """The oldest append is synced."""
     role = turn.role
     assert isinstance(role, Leader)
-    since_ms = turn.now_ms if turn.log.writes else NEVER
-    turn.role = role._replace(appending_since_ms=since_ms)
+    if turn.log.writes:
+        turn.role = role._replace(outpaced_ms=NEVER)
+        note_outpaced(turn)
+        return
+    if turn.now_ms - role.appending_since_ms < turn.config.fetch_timeout_ms // QUICK:
+        turn.stalls = 0
+    turn.role = role._replace(appending_since_ms=NEVER, outpaced_ms=NEVER)

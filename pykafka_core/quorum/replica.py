@@ -32,7 +32,6 @@ from pykafka_core.quorum.events import (
     LeaderChanged,
     LogCleaned,
     Persisted,
-    Recovered,
     ReplicaEvent,
     ReplicaOutput,
     Replied,
@@ -51,7 +50,6 @@ from pykafka_core.quorum.following import (
 )
 from pykafka_core.quorum.leading import (
     advance,
-    may_hand_over,
     note_appended,
     on_fetch,
     on_fetch_snapshot,
@@ -135,7 +133,7 @@ class Replica(NamedTuple):
         is_failed: Whether the replica has failed and ignores events.
         bootstrap: Nodes, in addition to known voters, from which an observer can get the leader.
         own: The voter set's entry for this node, if it is a controller that can be a voter.
-        stays_out: Whether it handed over because its disk is slow, and the disk still is.
+        stalls: Number of resignations for a slow disk, since an append of this leader was quick.
     """
 
     key: ReplicaKey
@@ -155,7 +153,7 @@ class Replica(NamedTuple):
     is_failed: bool = False
     bootstrap: tuple[int, ...] = ()
     own: Voter | None = None
-    stays_out: bool = False
+    stalls: int = 0
 
     @property
     def voters(self) -> tuple[ReplicaKey, ...]:
@@ -363,7 +361,7 @@ def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[Replic
             turn.is_failed,
             turn.bootstrap,
             turn.own,
-            turn.stays_out,
+            turn.stalls,
         ),
         turn.outputs,
     )
@@ -402,11 +400,8 @@ def _take(turn: Turn, event: ReplicaEvent) -> None:
             turn.log = turn.log.cleaned(snapshot_id)
             turn.withhold_records(snapshot_id.offset)
         case Resign():
-            if isinstance(turn.role, Leader) and may_hand_over(turn):
+            if isinstance(turn.role, Leader):
                 to_resigned(turn)
-                turn.stays_out = True
-        case Recovered():
-            turn.stays_out = False
         case _:
             assert_never(event)
 

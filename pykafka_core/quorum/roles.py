@@ -112,15 +112,15 @@ class Leader(NamedTuple):
     """Leads in its epoch, whose first record is at ``epoch_start``.
 
     It serves Fetch, and grants pre-votes until a record of its epoch is committed. It becomes
-    Resigned after 1.5 fetch timeouts without a Fetch from a majority, after a fetch timeout in
-    which its disk completes no append and other disks do, on `Resign`, and once its removal from
-    the voter set is committed.
+    Resigned after 1.5 fetch timeouts without a Fetch from a majority, if its disk is slower than
+    those of a majority, on `Resign`, and once its removal from the voter set is committed.
 
     Attributes:
         voters: The other voters.
         observers: Other replicas that have fetched recently.
         described: Static voters with their own descriptions, which are not in the log.
-        appending_since_ms: When the oldest pending append began, or the one before it ended.
+        appending_since_ms: Since when appends are pending; `NEVER` if there are none.
+        outpaced_ms: When other voters had synced the oldest pending append; `NEVER` before that.
     """
 
     epoch_start: int
@@ -132,6 +132,7 @@ class Leader(NamedTuple):
     change: VoterSetRequest | None = None
     described: tuple[Voter, ...] = ()
     appending_since_ms: int = NEVER
+    outpaced_ms: int = NEVER
 
 
 class Download(NamedTuple):
@@ -148,8 +149,7 @@ class Follower(NamedTuple):
     """Fetches from a leader.
 
     It does not vote, and grants pre-votes only until its first fetch succeeds. It becomes
-    Prospective after a fetch timeout without a response, or earlier after EndQuorumEpoch; if it
-    handed over because its disk is slow, it becomes Unattached first.
+    Prospective after a fetch timeout without a response, or earlier after EndQuorumEpoch.
 
     Attributes:
         has_fetched: Whether that leader responded in this epoch and has not resigned since.
@@ -174,7 +174,7 @@ class Follower(NamedTuple):
 class Resigned(NamedTuple):
     """Was the leader of this epoch and cannot be again; it sends EndQuorumEpoch to other voters.
 
-    It does not vote. After the timeout it becomes Prospective, or Unattached if its disk is slow.
+    It does not vote. After the timeout it becomes Prospective.
     """
 
     deadline_ms: int

@@ -12,7 +12,9 @@ from pykafka_core.quorum.rpc import Body
 from pykafka_core.quorum.values import ElectionState, QuorumConfig, ReplicaKey, Voter
 
 HELD_MAX = 1000
-"""Commands to hold back while quorum-state is written; requests arrive without a limit."""
+"""Commands to hold back while quorum-state is written. Requests arrive without a limit, but a peer
+has one open at a time: the oldest responses are to requests that have timed out.
+"""
 
 
 class Turn:
@@ -41,7 +43,7 @@ class Turn:
         "role",
         "seed",
         "sent",
-        "stays_out",
+        "stalls",
     )
 
     def __init__(
@@ -63,7 +65,7 @@ class Turn:
         is_failed: bool,
         bootstrap: tuple[int, ...],
         own: Voter | None,
-        stays_out: bool,
+        stalls: int,
     ) -> None:
         self.key = key
         self.config = config
@@ -82,7 +84,7 @@ class Turn:
         self.is_failed = is_failed
         self.bootstrap = bootstrap
         self.own = own
-        self.stays_out = stays_out
+        self.stalls = stalls
         self.outputs: list[ReplicaOutput] = []
 
     # The quorum.

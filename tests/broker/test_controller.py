@@ -315,6 +315,25 @@ def before_each_creation(monkeypatch: pytest.MonkeyPatch, call: Callable[[], obj
     )
 
 
+def test_record_without_content_is_committed_only_without_a_batch(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, controller = broker.image, broker.dispatcher._controller
+    controller.write_no_op()
+    broker.core.complete_append()
+    broker.run()
+    assert (broker.image.offset, broker.image.topics) == (before.offset + 1, before.topics)
+    before_each_creation(monkeypatch, controller.write_no_op)
+    request = broker.send(creation("orders"))
+    broker.run()
+    controller.write_no_op()
+    broker.core.complete_append()
+    broker.run()
+    assert codes(broker.answer(request)) == [0]
+    with pytest.raises(IndexError):
+        broker.core.complete_append()
+
+
 @pytest.mark.parametrize("when", ["decided", "checked"])
 def test_controller_that_is_deposed_during_a_decision_proposes_nothing(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, when: str

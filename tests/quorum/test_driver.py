@@ -1,7 +1,10 @@
 """The driver of a replica: the time of its events, and the writes of quorum-state."""
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
+
+import pytest
 
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
@@ -10,6 +13,7 @@ from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.replica import begin
 from pykafka_core.quorum.roles import Leader
 from pykafka_core.quorum.rpc import Vote
+from pykafka_core.quorum.turn import HELD_MAX
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
 from tests.support.simulated.fake_core import FakeCore
 
@@ -41,16 +45,22 @@ class Driven:
     def __init__(self, voters: Sequence[ReplicaKey]) -> None:
         self.core = FakeCore()
         self.written: list[ElectionState] = []
+        self.ends = threading.Event()
+        self.ends.set()
         log = LogState.loaded(0, ())
         self.driver = ReplicaDriver(
             found(cast("Core", self.core)),
             exchange=cast("Exchange", Silent()),
             begun=begin(ONE, tuple(voters), ElectionState(5, 2), log, now_ms=0, seed=1),
-            persist=lambda state, _: self.written.append(state),
+            persist=self._write,
             parts=cast("SnapshotParts", None),
             make_way=lambda: False,
         )
         self.driver.begin()
+
+    def _write(self, state: ElectionState, _: object) -> None:
+        self.ends.wait()
+        self.written.append(state)
 
     def settle(self) -> None:
         """Take the end of the running write, and of the one that it led to."""
@@ -64,6 +74,19 @@ def test_the_epoch_and_the_vote_of_one_request_are_written_together() -> None:
     driven.driver.handle(Request(0, 1, Vote(TWO, ONE, 9, OffsetAndEpoch(0, 0), False)))
     driven.settle()
     assert driven.written == [ElectionState(9, voted=TWO)]
+
+
+def test_dropped_responses_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    driven = Driven((ONE, TWO, THREE))
+    driven.ends.clear()
+    for number in range(HELD_MAX + 500):
+        vote = Vote(TWO, ONE, 9, OffsetAndEpoch(0, 0), False)
+        driven.driver.handle(Request(0, number, vote))
+    driven.ends.set()
+    driven.settle()
+    assert [record.message for record in caplog.records] == [
+        "quorum-state is not written: over 1000 responses wait for it"
+    ]
 
 
 def test_the_age_of_an_append_begins_with_the_command() -> None:

@@ -9,7 +9,6 @@ from pykafka_core._core import DiskState, Maintained, PartitionState
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.assignments import PAUSE_NS, Assignments
-from pykafka_core.broker.runtime.membership.disk_watch import ControllerSeat
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.config import BrokerConfigs
@@ -84,9 +83,7 @@ class FailingBroker(AskedChannel):
 
     Attributes:
         decides: Decides a request; the world, unless a test sets another.
-        is_controller: Whether it is on the node that is the active controller.
-        may_leave: Whether another controller can be elected.
-        recoveries_count: Number of calls that end the effect of leaving.
+        comparisons_count: How often the active controller on this node had to compare disks.
     """
 
     def __init__(self, *assignments: Sequence[int], min_isr: int = 1, level: int = 29) -> None:
@@ -96,9 +93,7 @@ class FailingBroker(AskedChannel):
         self.world.make_topic(*assignments)
         self.decides: Callable[[Message], Message | None] = self.world.ask
         self.requests: list[Message] = []
-        self.is_controller = False
-        self.may_leave = True
-        self.recoveries_count = 0
+        self.comparisons_count = 0
         self.core = _Core()
         self._foundation = found(cast("Core", self.core))
         self.begin()
@@ -129,15 +124,12 @@ class FailingBroker(AskedChannel):
             channel=cast("ControllerChannel", self),
             lifecycle=lifecycle,
             publisher=cast("Publisher", publisher),
-            seat=ControllerSeat(lambda: self.is_controller, self._leave_seat, self._recover),
         )
+        self.assignments.compare_disks = self._compare_disks
         self.settle()
 
-    def _leave_seat(self) -> None:
-        self.is_controller = not self.may_leave
-
-    def _recover(self) -> None:
-        self.recoveries_count += 1
+    def _compare_disks(self) -> None:
+        self.comparisons_count += 1
 
     def settle(self) -> None:
         """Have requests decided until there is none."""

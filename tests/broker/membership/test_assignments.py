@@ -28,7 +28,6 @@ from tests.broker.membership.failing_broker import (
     HEARTBEAT_MS,
     HEARTBEAT_NS,
     OWN,
-    QUICK,
     SECOND,
     SESSION_MS,
     THIRD,
@@ -193,75 +192,28 @@ def test_all_partitions_resign_if_a_probe_is_slow_too(probe: tuple[int, int] | N
     assert [broker.leader(index) for index in range(3)] == [SECOND, SECOND, OWN]
 
 
+def test_disks_are_compared_once_while_a_client_waits_and_again_after_twice_the_time() -> None:
+    """A controller without appends stayed on a disk that hung."""
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    for wait_ms, comparisons in ((600, 0), (700, 1), (1200, 1), (1300, 2), (0, 2), (700, 3)):
+        broker.core.waits_ms = {0: wait_ms}
+        broker.pass_looks(3)
+        assert broker.comparisons_count == comparisons
+    assert not broker.requests
+
+
+def test_disks_are_not_compared_in_a_cluster_that_cannot_move_leaderships() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD), level=1)
+    broker.core.waits_ms = {0: 700}
+    broker.pass_looks(3)
+    assert broker.comparisons_count == 0
+
+
 def test_single_slow_probe_is_ignored() -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.core.probe = (0, SESSION_MS)
     broker.pass_heartbeats(5)
     assert not broker.has_lost()
-
-
-@pytest.mark.parametrize("probe", [(0, 3000), None], ids=["slow", "hangs"])
-def test_a_controller_on_a_slow_disk_hands_over_before_its_broker_resigns(
-    probe: tuple[int, int] | None,
-) -> None:
-    """It accepted the change of this broker's leaderships, and could not write it."""
-    broker = FailingBroker((OWN, SECOND, THIRD))
-    broker.is_controller = True
-    broker.core.waits_ms, broker.core.probe = {0: 2000}, probe
-    broker.pass_looks(3)
-    assert not broker.is_controller
-    assert not broker.requests
-    broker.core.waits_ms = {0: SESSION_MS}
-    broker.pass_looks(1)
-    assert broker.leader() == SECOND
-
-
-@pytest.mark.parametrize(("wait_ms", "probe_ms"), [(1000, 3000), (SESSION_MS, 1000)])
-def test_a_controller_stays_if_only_a_client_or_only_a_probe_waits(
-    wait_ms: int, probe_ms: int
-) -> None:
-    broker = FailingBroker((OWN, SECOND, THIRD))
-    broker.is_controller = True
-    broker.core.waits_ms, broker.core.probe = {0: wait_ms}, (0, probe_ms)
-    broker.pass_heartbeats(5)
-    assert broker.is_controller
-
-
-def test_a_controller_that_left_returns_after_a_quick_probe() -> None:
-    broker = FailingBroker((OWN, SECOND, THIRD))
-    broker.is_controller = True
-    broker.core.waits_ms, broker.core.probe = {0: 2000}, (0, 3000)
-    broker.pass_looks(3)
-    assert not broker.is_controller
-    broker.core.waits_ms = {}
-    broker.pass_heartbeats(5)
-    assert broker.recoveries_count == 0
-    broker.core.probe = QUICK
-    broker.pass_heartbeats(5)
-    assert broker.recoveries_count == 1
-
-
-@pytest.mark.parametrize(("may_leave", "lines_count"), [(True, 1), (False, 0)])
-def test_a_handover_is_logged_once_and_only_if_it_is_made(
-    may_leave: bool, lines_count: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One voter, whose disk hung, logged an error at each look."""
-    broker = FailingBroker((OWN, SECOND, THIRD))
-    broker.is_controller, broker.may_leave = True, may_leave
-    broker.core.waits_ms, broker.core.probe = {0: 2000}, None
-    broker.pass_heartbeats(20)
-    lines = [record for record in caplog.records if "another controller" in record.message]
-    assert len(lines) == lines_count
-
-
-def test_a_probe_for_the_controller_costs_no_leadership() -> None:
-    """No client has waited for long enough."""
-    broker = FailingBroker((OWN, SECOND, THIRD))
-    broker.is_controller = True
-    broker.core.waits_ms, broker.core.probe = {0: 2000}, (0, SESSION_MS)
-    broker.pass_heartbeats(5)
-    assert not broker.is_controller
-    assert broker.leader() == OWN
 
 
 def refusing(_: Message) -> Message:

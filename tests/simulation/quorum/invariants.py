@@ -8,9 +8,8 @@ from pykafka_core.quorum.events import (
     AppendFetched,
     Failed,
     InDoubt,
-    Recovered,
     ReplicaOutput,
-    Resign,
+    Request,
     Send,
     Tick,
     Truncate,
@@ -19,7 +18,7 @@ from pykafka_core.quorum.log.state import UnderWay
 from pykafka_core.quorum.log.voters import after as after_change
 from pykafka_core.quorum.quorum import Append, Committed
 from pykafka_core.quorum.replica import Replica
-from pykafka_core.quorum.roles import NEVER, Candidate, Follower, Leader, Prospective, Resigned
+from pykafka_core.quorum.roles import NEVER, Candidate, Leader, Prospective
 from pykafka_core.quorum.rpc import (
     Fetch,
     FetchAnswer,
@@ -51,10 +50,15 @@ class _Appended(NamedTuple):
 
 
 class _Writing(NamedTuple):
-    """The oldest pending write of a log, or None, and since when it is the oldest."""
+    """Pending writes of a log: the oldest one, since when there are any, and its time elsewhere.
 
-    write: UnderWay | None
+    Attributes:
+        others_ms: When a majority of other voters had synced the oldest one, as it leads.
+    """
+
+    oldest: UnderWay
     since_ms: int
+    others_ms: int
 
 
 class Invariants:
@@ -78,8 +82,8 @@ class Invariants:
         self._appended: dict[tuple[int, int], _Appended] = {}
         self._contacts: dict[tuple[ReplicaKey, int, int], dict[ReplicaKey, int]] = {}
         self._writing: dict[ReplicaKey, _Writing] = {}
-        self._slow: dict[ReplicaKey, int] = {}
-        """Lives of nodes that handed over because their disks are slow, which still are."""
+        self._stalls: dict[tuple[ReplicaKey, int], int] = {}
+        """Resignations for a slow disk since a quick append, by node and life."""
         self.wiped: set[ReplicaKey] = set()
         """Replicas whose disks were lost."""
 
@@ -111,27 +115,37 @@ class Invariants:
         self._snapshots(node, after)
         if after.high_watermark > before.high_watermark:
             self._advanced(node, before, after)
-        self._note_write(node, after, now_ms)
+        self._note_writes(node, before, after, event, now_ms)
         role = after.role
         if isinstance(role, Leader):
             self._votes_still(node, after)
         self._changes(node, before, after)
-        self._stands(node, before, after, event)
+        self._stands(node, before, after)
         if isinstance(role, Leader) and not isinstance(before.role, Leader):
             self._elected(node, after)
-        elif isinstance(before.role, Leader) and isinstance(event, Resign):
-            self._handed_over(node, before, after)
         elif isinstance(before.role, Leader) and isinstance(event, Tick):
             self._check_quorum(node, before, after, event.now_ms)
         for output in outputs:
             self._put_out(node, after, output)
 
-    def _note_write(self, node: Node, after: Replica, now_ms: int) -> None:
-        write = after.log.writes[0] if after.log.writes else None
-        known = self._writing.get(node.key)
-        if known is None or known.write != write:
-            since_ms = NEVER if write is None else now_ms
-            self._writing[node.key] = _Writing(write, since_ms)
+    def _note_writes(
+        self, node: Node, before: Replica, after: Replica, event: object, now_ms: int
+    ) -> None:
+        known, writes = self._writing.pop(node.key, None), after.log.writes
+        is_same = known is not None and writes[:1] == (known.oldest,)
+        if known is not None and not is_same and len(before.log.writes) == 1:
+            is_quick = now_ms - known.since_ms < after.config.fetch_timeout_ms // 4
+            if is_quick and isinstance(before.role, Leader):
+                self._stalls.pop((node.key, node.life), None)
+            known = None
+        if not writes:
+            return
+        others_ms = known.others_ms if known is not None and is_same else NEVER
+        having = sum(voter.end >= writes[0].end for voter in after.other_voters)
+        if others_ms == NEVER and having > len(after.voters) // 2:
+            others_ms = event.now_ms if isinstance(event, Request) else now_ms
+        since_ms = now_ms if known is None else known.since_ms
+        self._writing[node.key] = _Writing(writes[0], since_ms, others_ms)
 
     def _monotonic(self, node: Node, before: Replica, after: Replica) -> None:
         _require(
@@ -178,36 +192,28 @@ class Invariants:
         due_ms = [NEVER]
         if needed:
             due_ms.append(sorted(others, reverse=True)[needed - 1] + timeout_ms * 3 // 2)
-        write, since_ms = self._writing[node.key]
-        if write and sum(voter.end >= write.end for voter in before.other_voters) >= majority:
-            due_ms.append(since_ms + timeout_ms)
-        leads, late_ms = isinstance(after.role, Leader), now_ms - min(due_ms)
+        stall_ms = self._stalls_at(node, timeout_ms)
+        leads, late_ms = isinstance(after.role, Leader), now_ms - min(*due_ms, stall_ms)
+        if not leads and now_ms >= stall_ms:
+            place = node.key, node.life
+            self._stalls[place] = self._stalls.get(place, 0) + 1
         what = "leads on" if leads else "resigns", "ms after it has to:"
         _require(leads == (late_ms < 0), "CheckQuorum", node.key, *what, late_ms)
 
-    def _handed_over(self, node: Node, before: Replica, after: Replica) -> None:
-        """HandOver: a leader on a slow disk resigns if a majority of others has what it synced."""
-        if isinstance(after.role, Leader):
-            return
-        self._slow[node.key] = node.life
-        others = (other for other in self.nodes if other is not node and other.key in before.voters)
-        having = [other.key for other in others if other.disk.synced_end >= before.log.synced_end]
-        is_majority = len(having) + len(self.wiped & set(before.voters)) > len(before.voters) // 2
-        _require(is_majority, "HandOver", node.key, "at", before.log.synced_end, "to", having)
+    def _stalls_at(self, node: Node, timeout_ms: int) -> int:
+        writing = self._writing.get(node.key)
+        if writing is None or writing.others_ms == NEVER:
+            return NEVER
+        doubled = min(self._stalls.get((node.key, node.life), 0), 4)
+        others_ms = writing.others_ms - writing.since_ms
+        return writing.since_ms + max(timeout_ms << doubled, 2 * others_ms)
 
-    def _stands(self, node: Node, before: Replica, after: Replica, event: object) -> None:
-        """SyncedCandidate: a replica waits for its disk, and after a handover for others."""
-        if isinstance(event, Recovered):
-            self._slow.pop(node.key, None)
-        if not isinstance(after.role, Prospective | Candidate):
-            return
-        if not isinstance(before.role, type(after.role)):
+    def _stands(self, node: Node, before: Replica, after: Replica) -> None:
+        """SyncedCandidate: a replica stands for election once its disk has all that it wrote."""
+        stands = isinstance(after.role, Prospective | Candidate)
+        if stands and not isinstance(before.role, type(after.role)):
             is_synced = not node.disk.states and not node.disk.writes
             _require(is_synced, "SyncedCandidate", node.key, "waits for its disk")
-        is_slow = self._slow.get(node.key) == node.life
-        if is_slow and len(after.voters) - 1 > len(after.voters) // 2:
-            is_last = not isinstance(before.role, Follower | Resigned)
-            _require(is_last, "SyncedCandidate", node.key, "is slow and stands first")
 
     def fetched(self, node: Node, fetch: Fetch | FetchSnapshot, now_ms: int) -> None:
         """Record a Fetch or FetchSnapshot of the leader's epoch that has arrived."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pykafka_core.quorum.events import Persisted, Recovered, Resign, Tick
+from pykafka_core.quorum.events import Persisted, Resign, Tick
 from pykafka_core.quorum.log.state import NO_VOTERS
 from pykafka_core.quorum.quorum import Appended
 from tests.simulation.quorum.faults import ACTIONS
@@ -108,9 +108,9 @@ class Mischief:
 
     def _slow_fault(self, node: Node) -> None:
         slow = self.leader() if self._world.chance(0.5) else node
-        slow.slow_ms = self._world.random.choice((200, 500, 900, 1_500))
-        slow.slow_until_ms = self._world.now_ms + self._world.random.choice((1_000, 3_000))
-        slow.delays_reads = self._world.chance(0.5)
+        by_ms = self._world.random.choice((200, 500, 900, 1_500))
+        until_ms = self._world.now_ms + self._world.random.choice((1_000, 3_000))
+        slow.slow_down(until_ms, by_ms, delays_reads=self._world.chance(0.5))
 
     def _jump_fault(self, node: Node) -> None:
         node.clock_ms += self._world.random.choice((100, 1_000, 10_000))
@@ -139,5 +139,3 @@ class Mischief:
         leader = self.leader()
         if leader.replica is not None:
             self._world.handle(leader, Resign())
-            slow_ms = self._world.random.choice((300, 1_000, 3_000))
-            self._world.later(leader, slow_ms, lambda _: Recovered())

@@ -4,7 +4,7 @@ A wrong rule replaces the right one in the modules that use it, while the patch 
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from pykafka_core.quorum.leading import fetch_error
 from pykafka_core.quorum.log import state as log_state
 from pykafka_core.quorum.log import voters
 from pykafka_core.quorum.log.state import NO_VOTERS, LogState
-from pykafka_core.quorum.roles import NEVER, Candidate, Follower, Leader, Progress, Unattached
+from pykafka_core.quorum.roles import NEVER, Candidate, Follower, Leader, Unattached
 from pykafka_core.quorum.rpc import Fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
@@ -189,34 +189,34 @@ def a_replica_stands_for_election_while_quorum_state_is_written(patch: pytest.Mo
 
 
 @wrong_rule
-def a_leader_whose_disk_hangs_leaves_voters_that_are_as_slow(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        leading, "_is_majority", lambda turn, voters, end: len(turn.others) >= turn.majority
-    )
+def a_leader_whose_disk_is_slow_leaves_voters_that_are_as_slow(patch: pytest.MonkeyPatch) -> None:
+    """They only have to have its records: where all disks are slow, no leader stays."""
+    patch.setattr(leading, "FASTER", 1)
 
 
 @wrong_rule
-def a_leader_whose_disk_hangs_leaves_voters_that_only_fetch(patch: pytest.MonkeyPatch) -> None:
-    def is_majority(turn: Turn, voters: Iterable[Progress], _end: int) -> bool:
-        since_ms = turn.now_ms - turn.config.fetch_timeout_ms
-        return sum(voter.fetched_ms > since_ms for voter in voters) >= turn.majority
+def a_leader_whose_disk_is_slow_leaves_voters_that_only_fetch(patch: pytest.MonkeyPatch) -> None:
+    def note_outpaced(turn: Turn) -> None:
+        role = turn.role
+        if isinstance(role, Leader) and turn.log.writes and role.outpaced_ms == NEVER:
+            turn.role = role._replace(outpaced_ms=turn.came_ms)
 
-    patch.setattr(leading, "_is_majority", is_majority)
-
-
-@wrong_rule
-def a_leader_whose_disk_is_slow_leaves_voters_that_lag(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(replica, "may_hand_over", lambda turn: len(turn.others) >= turn.majority)
+    patch.setattr(leading, "note_outpaced", note_outpaced)
 
 
 @wrong_rule
-def a_leader_whose_disk_is_slow_leads_on_without_an_append(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(replica, "may_hand_over", lambda turn: False)
+def a_leader_whose_disk_is_slow_leaves_one_faster_voter(patch: pytest.MonkeyPatch) -> None:
+    right = leading.note_outpaced
 
+    def note_outpaced(turn: Turn) -> None:
+        role, writes = turn.role, turn.log.writes
+        assert isinstance(role, Leader)
+        if writes and any(voter.synced_end >= writes[0].end for voter in role.voters):
+            turn.role = role._replace(outpaced_ms=min(role.outpaced_ms, turn.came_ms))
+        else:
+            right(turn)
 
-@wrong_rule
-def a_leader_that_handed_over_stands_for_election_first(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(agenda, "leaves_election_to_others", lambda turn: False)
+    patch.setattr(leading, "note_outpaced", note_outpaced)
 
 
 @wrong_rule

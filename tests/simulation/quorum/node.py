@@ -50,8 +50,6 @@ class Node:
         self.delays_reads = False
         """Whether reads of the log wait for the writes before them."""
         self.waiting_reads: list[Callable[[], None]] = []
-        self.is_idle = False
-        """Whether no client proposes records to it."""
         self.slow_until_ms = 0
         self.slow_ms = 0
         """Additional duration of each sync until then."""
@@ -73,6 +71,10 @@ class Node:
     def hang(self, until_ms: int, *, delays_reads: bool) -> None:
         """Sync nothing before a time."""
         self.hangs_until_ms, self.delays_reads = until_ms, delays_reads
+
+    def slow_down(self, until_ms: int, by_ms: int, *, delays_reads: bool) -> None:
+        """Sync more slowly before a time."""
+        self.slow_until_ms, self.slow_ms, self.delays_reads = until_ms, by_ms, delays_reads
 
     @property
     def node_id(self) -> int:

@@ -2,7 +2,8 @@
 
 The world's time is in milliseconds; every event has an entry in one heap. A node's own clock has
 another rate and jumps. After the faults there is a time without faults: a leader must be elected,
-and a proposal committed on every running node, within `HEALING_MS`. Then the disk of the leader
+and a proposal committed on every running node, within `HEALING_MS`. Then the disks of a majority
+are slow for `SLOW_MS`, and a leader must work for most of that time. At last the disk of the leader
 hangs permanently: another one must be elected, and a proposal committed, within `SUCCESSION_MS`.
 """
 
@@ -25,7 +26,6 @@ from pykafka_core.quorum.events import (
     ReplicaOutput,
     Replied,
     Request,
-    Resign,
     Send,
     SnapshotInstalled,
     StorePart,
@@ -36,7 +36,7 @@ from pykafka_core.quorum.events import (
 from pykafka_core.quorum.log.state import NO_VOTERS
 from pykafka_core.quorum.log.voters import change_of
 from pykafka_core.quorum.quorum import Append, Appended
-from pykafka_core.quorum.replica import begin
+from pykafka_core.quorum.replica import Replica, begin
 from pykafka_core.quorum.roles import NEVER, Leader
 from pykafka_core.quorum.rpc import (
     AddVoter,
@@ -71,8 +71,15 @@ HEALING_MS = 6_000
 SUCCESSION_MS = 4_000
 """Seven fetch timeouts; of 3,000 seeds the slowest needs 3,070 ms."""
 FOREVER_MS = 1_000_000
-PROBE_MS = 50
-"""Between two attempts of a node to hand over."""
+SLOW_MS = 9_000
+"""15 fetch timeouts."""
+SLOWER_BY_MS = 390, 510
+"""Additional duration of a sync, which varies by a fifth: up to a fetch timeout. A leader resigns
+after 1.5 of them without a Fetch, and a Fetch may wait for a third of one.
+"""
+AVAILABILITY = 0.9
+"""Part of that time in which a leader works."""
+SAMPLE_MS = 20
 STEPS_MAX = 50_000
 ANSWER_MS = 1_500
 """After this, a change of the voters has succeeded or failed: two request timeouts, and syncs."""
@@ -142,6 +149,8 @@ class World:
         self.operator.begin()
         self._run_until(FAULTS_MS, lambda: False)
         self._heal()
+        self._progress("Progress", HEALING_MS)
+        self._slow_down_majority()
         self._progress("Progress", HEALING_MS)
         self._slow_down_leader()
         self._progress("Succession", SUCCESSION_MS, self._can_elect)
@@ -316,6 +325,7 @@ class World:
     def _sync_ms(self, node: Node) -> int:
         hangs_ms = max(0, node.hangs_until_ms - self.now_ms)
         slow_ms = node.slow_ms if self.now_ms < node.slow_until_ms else 0
+        slow_ms = int(slow_ms * self.random.uniform(0.8, 1.2))
         return hangs_ms + slow_ms + self.random.randint(0, self.faults.sync_ms_max)
 
     def _persisted(self, node: Node) -> ReplicaEvent:
@@ -496,7 +506,6 @@ class World:
             if node.replica is not None
             and node.replica.can_propose
             and self.now_ms >= node.paused_until_ms
-            and not node.is_idle
         ]
         if ready and self._wanted is None:
             node = self.random.choice(ready)
@@ -524,12 +533,34 @@ class World:
             self.at(0, self._waker(node))
             self.at(0, self.starter(node))
 
+    def _slow_down_majority(self) -> None:
+        """Check Availability: if no majority is faster than the leader, it leads on."""
+        self.faults = NO_FAULTS._replace(delay_ms_max=2)
+        by_ms = self.random.choice(SLOWER_BY_MS)
+        leads = [node for node in self.nodes if node.replica and _leads_voters(node.replica)]
+        if not leads:
+            return  # the leader is being removed
+        others = [node for node in self.nodes if node not in leads]
+        fast = {self.random.choice(others)} if len(others) > 1 and self.chance(0.5) else set()
+        until_ms = self.now_ms + SLOW_MS
+        for node in self.nodes:
+            if node not in fast:
+                node.slow_down(until_ms, by_ms, delays_reads=False)
+        changed_at = self._changed_at()
+        self._wanted, self._end_before = None, NEVER  # the client continues
+        worked = list[bool]()
+        while self.now_ms < until_ms:
+            self._run_until(self.now_ms + SAMPLE_MS, lambda: False)
+            worked.append(any(node.replica and _works(node.replica) for node in self.nodes))
+        part = sum(worked) / len(worked)
+        if part < AVAILABILITY and changed_at == self._changed_at():
+            raise Violation(f"Availability: a leader works {part:.0%} of the time")
+        self.faults = NO_FAULTS
+
     def _slow_down_leader(self) -> None:
-        """Let the leader's disk hang: its node finds that by an append or by a probe."""
+        """Let the leader's disk hang."""
         leader = self.mischief.leader()
         leader.hang(self.now_ms + FOREVER_MS, delays_reads=self.chance(0.5))
-        if self.chance(0.5):
-            self._probe(leader)
 
     def _can_elect(self) -> bool:
         """Return whether voters whose disks work are a majority of each voter set in use."""
@@ -537,12 +568,19 @@ class World:
         sets = {node.replica.voters for node in self.nodes if node.replica is not None}
         return all(len(well & set(voters)) > len(voters) // 2 for voters in sets)
 
-    def _probe(self, leader: Node) -> None:
-        """Let a leader resign, as soon as it may, before it has an append."""
-        leader.is_idle = True
-        if leader.replica is not None and isinstance(leader.replica.role, Leader):
-            self.handle(leader, Resign())
-            self.at(PROBE_MS, lambda: self._probe(leader))
+    def _changed_at(self) -> int:
+        """Return the end of the newest voter set."""
+        return max(node.replica.log.voter_set.end for node in self.nodes if node.replica)
+
+
+def _leads_voters(replica: Replica) -> bool:
+    return isinstance(replica.role, Leader) and replica.is_voter
+
+
+def _works(replica: Replica) -> bool:
+    """Return whether a replica leads, and has committed in its epoch."""
+    role = replica.role
+    return isinstance(role, Leader) and replica.high_watermark > role.epoch_start
 
 
 def run_seed(seed: int) -> str:

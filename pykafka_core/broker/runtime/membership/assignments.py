@@ -3,19 +3,23 @@
 `Resignation` decides; this gives it what the core finds, and takes its changes to the controller.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
-from pykafka_core.broker.runtime.membership.disk_watch import ControllerSeat, DiskWatch
 from pykafka_core.broker.runtime.membership.lifecycle import Lifecycle
-from pykafka_core.broker.runtime.membership.resignation import Change, Resignation
+from pykafka_core.broker.runtime.membership.resignation import (
+    Change,
+    Probe,
+    Resignation,
+)
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.runtime.turns import TURN_NS, advanced
@@ -42,6 +46,8 @@ PAUSE_NS: Final = 250 * NS_PER_MS
 """Between two looks at the image, each of which goes through all partitions."""
 SHARE_MAX: Final = 0.1
 """Part of the control thread that such looks may take."""
+QUICK_PART: Final = 8
+"""Part of the bound of stalls within which a disk is quick."""
 
 REVIEW_MS: Final = 10_000
 """Interval of looks at the image without a hint: a request without an answer may be carried out
@@ -58,7 +64,10 @@ class Assignments:
         channel: To the active controller.
         lifecycle: This broker's membership.
         publisher: Has the committed image and the settings.
-        seat: Of this node as the active controller.
+
+    Attributes:
+        compare_disks: Called while a client waits for the disk. The active controller on this node
+            then finds out in time whether other nodes have faster disks.
     """
 
     def __init__(
@@ -68,15 +77,17 @@ class Assignments:
         channel: ControllerChannel,
         lifecycle: Lifecycle,
         publisher: Publisher,
-        seat: ControllerSeat,
     ) -> None:
         self._core = foundation.core
+        self._completions = foundation.completions
         self._timers = foundation.timers
         self._channel = channel
         self._lifecycle = lifecycle
         self._publisher = publisher
         joining = lifecycle.joining
         self._session_ms = joining.session_ms
+        self._stall_ms_max = max(joining.session_ms - 2 * joining.heartbeat_ms, 1)
+        self._quick_ms = max(self._stall_ms_max // QUICK_PART, 1)
         self._replicas = foundation.replicas
         self._resignation = Resignation(
             lifecycle.node_id,
@@ -84,19 +95,17 @@ class Assignments:
             joining.heartbeat_ms * NS_PER_MS,
             foundation.replicas,
         )
-        self._disk = DiskWatch(
-            foundation,
-            stall_ms_max=max(joining.session_ms - 2 * joining.heartbeat_ms, 1),
-            resignation=self._resignation,
-            seat=seat,
-            changed=self._later,
-        )
         self._is_watching = True
         """Whether there may be changes; an earlier process may have reported lost replicas."""
         self._is_due = self._is_wanted = self._is_asking = False
         """Whether a look is due or running, another one follows it, and a request is open."""
         self._free_ns = 0
         """When the next look at the image may be."""
+        self._probed_ns: int | None = None
+        """Begin of the running probe."""
+        self.compare_disks: Callable[[], object] = _do_nothing
+        self._compared_ms = self._quick_ms
+        """Wait of a client after which disks are compared."""
         now_ns = self._core.now_ns()
         look_ms = max(joining.heartbeat_ms // 2, 1)
         self._timers.every("a look at the disk", look_ms, now_ns, self._look)
@@ -111,18 +120,68 @@ class Assignments:
         """Note a full disk. An error concerns one partition, and probes find space."""
         if event.state == "full":
             self._resignation.note_full()
-            self._disk.probe()
+            self._probe()
 
     def follow(self) -> None:
         """The image has got further."""
         if self._is_watching:
             self._later()
 
+    # The disk.
+
     def _look(self) -> None:
-        """Have a look at the disk, twice in a heartbeat interval."""
-        self._disk.look()
+        """Find stalls and probe, twice in a heartbeat interval."""
+        now_ns = self._core.now_ns()
+        stalls = self._core.stalled(self._stall_ms_max * NS_PER_MS)
+        self._resignation.note_stalls(now_ns, frozenset(stalls))
+        if self._probed_ns is not None:
+            if now_ns - self._probed_ns > self._stall_ms_max * NS_PER_MS:
+                self._note_probe(Probe.FAILED, "a probe hangs")
+        elif self._resignation.wants_probe:
+            self._probe()
+        self._compare()
         if self._is_watching or not self._resignation.is_idle:
             self._later()
+
+    def _compare(self) -> None:
+        """Compare disks once a client waits, and again once one waits twice as long.
+
+        On slow disks each comparison costs the controller a write.
+        """
+        if self._core.stalled(self._compared_ms * NS_PER_MS):
+            if self._may_ask(self._publisher.image):
+                self._compared_ms *= 2
+                self.compare_disks()
+        elif not self._core.stalled(self._quick_ms * NS_PER_MS):
+            self._compared_ms = self._quick_ms
+
+    def _probe(self) -> None:
+        if self._probed_ns is None:
+            self._probed_ns = self._core.now_ns()
+            token = self._completions.open(self._on_probed)
+            self._core.probe_disk(token, needs_space=self._resignation.needs_space)
+
+    def _on_probed(self, completed: Completed) -> None:
+        self._probed_ns = None
+        if completed.error_code:
+            self._note_probe(Probe.FAILED, "a probe failed")
+            return
+        reason = f"a probe took {completed.offset} ms"
+        if completed.offset > self._stall_ms_max // 2:
+            self._note_probe(Probe.FAILED, reason)
+        elif completed.offset > self._quick_ms:
+            self._note_probe(Probe.MEDIOCRE, reason)
+        else:
+            self._note_probe(Probe.QUICK, reason)
+
+    def _note_probe(self, probe: Probe, reason: str) -> None:
+        if not self._resignation.note_probe(self._core.now_ns(), probe):
+            return
+        if self._resignation.trusts_disk:
+            _log.info("the disk works again (%s): this broker follows its leaders", reason)
+        else:
+            _log.error("the disk fails (%s): other replicas in sync are to lead", reason)
+        self._later()
 
     # Requests.
 
@@ -207,6 +266,10 @@ class Assignments:
             len(back),
             len(changes) - len(done),
         )
+
+
+def _do_nothing() -> None:
+    """No controller is on this node."""
 
 
 def _request(lifecycle: Lifecycle, changes: Sequence[Change]) -> AssignReplicasToDirsRequest:

@@ -15,7 +15,6 @@ from pykafka_core.broker.runtime.membership.assignments import Assignments
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import ControllerRegistration
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
-from pykafka_core.broker.runtime.membership.disk_watch import ControllerSeat
 from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.membership.isr import IsrChanges
@@ -82,13 +81,7 @@ class Membership:
         self.assignments = (
             None
             if lifecycle is None
-            else Assignments(
-                foundation,
-                channel=channel,
-                lifecycle=lifecycle,
-                publisher=publisher,
-                seat=ControllerSeat(lambda: driver.leads, driver.resign, driver.recover),
-            )
+            else Assignments(foundation, channel=channel, lifecycle=lifecycle, publisher=publisher)
         )
         self._has_begun = False
         self._known_offset = -1
@@ -100,6 +93,8 @@ class Membership:
     ) -> None:
         """Take the parts that decide. What requests of any node need first the active controller gives."""
         controller.passed_on = self._pass_on
+        if self.assignments is not None:
+            self.assignments.compare_disks = controller.write_no_op
         if self.role is not None:
             self.role.use(controller, jobs, contexts)
         prerequisites = Prerequisites(

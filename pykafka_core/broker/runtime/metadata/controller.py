@@ -53,6 +53,7 @@ from pykafka_core.protocol.messages import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     Message,
+    NoOpRecord,
     PartitionChangeRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
@@ -83,6 +84,8 @@ _NEEDS = {
 _OF_CLIENTS = frozenset({43, 45, 57})
 """ElectLeaders, AlterPartitionReassignments and UpdateFeatures also create such records, but
 clients may send them without limit."""
+
+_NO_OP = encode(NoOpRecord())
 
 Parked = Propose | Reply
 """The response to a request once its batch is committed."""
@@ -241,6 +244,15 @@ class Controller:
         self._waiting.clear()
         self._work = self._in_flight = None
 
+    def write_no_op(self) -> None:
+        """Commit a record without content, as Kafka's idle controllers do, unless there is a batch.
+
+        The quorum compares how long its voters need for it.
+        """
+        is_idle = self._work is None and self._in_flight is None and self._quorum.can_propose
+        if is_idle and not self._is_kept_from(Need.GROWTH):
+            self._quorum.propose(Proposal((), (_NO_OP,)))
+
     def _decide(self) -> Slices[None]:
         """Build a batch until it is full, the time has passed or the queue is empty; then propose
         it.
@@ -294,21 +306,19 @@ class Controller:
             self.renounce()
         elif problems:
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
-        elif self._is_kept_from(batch):
+        elif batch.values and self._is_kept_from(batch.need()):
             self._refuse(batch, KafkaStorageError.code, "the disk is full")
         elif batch.values:
             self._send(batch)
         else:
             self._release(batch, 0)
 
-    def _is_kept_from(self, batch: _Batch) -> bool:
-        """Whether the batch must not use the rest of the reserve.
+    def _is_kept_from(self, need: Need) -> bool:
+        """Whether a batch must not use the rest of the reserve.
 
         On a cluster node, the log would use it.
         """
-        if not batch.values or not self._must_append or self._reserve is None:
-            return False
-        return self._reserve.is_kept_from(batch.need())
+        return self._must_append and self._reserve is not None and self._reserve.is_kept_from(need)
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch

@@ -2,8 +2,8 @@
 notices.
 
 Only this module holds the replica. Events wait in one queue: an event caused by a command is
-handled after the earlier commands have been started. The control thread waits for no disk
-(`log_writes.py`, `state_writes.py`).
+handled after the earlier commands have been started. Writes of the log and of quorum-state do not
+block the control thread (`log_writes.py`, `state_writes.py`); only a stop waits for quorum-state.
 """
 
 from collections import deque
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
+from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd, Replaced
 from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
@@ -30,8 +31,11 @@ from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Follower, Leader
 from pykafka_core.quorum.rpc import AnswerBody, BeginQuorumEpoch
 from pykafka_core.quorum.static_voters import static_ids
+from pykafka_core.quorum.turn import HELD_MAX
 from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import Endpoint
+
+_log = GuardedLogger(__name__)
 
 
 class ReplicaDriver:
@@ -115,14 +119,6 @@ class ReplicaDriver:
     def propose(self, proposal: Proposal) -> None:
         """Propose a batch."""
         self.handle(proposal)
-
-    def resign(self) -> None:
-        """Resign because the disk is slow, if other voters are faster: until `recover`."""
-        self.handle(events.Resign())
-
-    def recover(self) -> None:
-        """The disk is not slow any more: stand for election again."""
-        self.handle(events.Recovered())
 
     def take_committed(self) -> Committed | Replaced | None:
         """Return the next committed batch, or a snapshot that replaces earlier ones.
@@ -212,6 +208,7 @@ class ReplicaDriver:
                 before = self._replica.at(self._core.now_ns() // NS_PER_MS)
                 self._replica, outputs = before.handle(self._events.popleft())
                 self._note_high_watermark(before.high_watermark)
+                self._warn_of_drops(before)
                 voter_set = self._replica.log.voter_set
                 if voter_set is not before.log.voter_set:
                     self._exchange.know(voter_set.voters)
@@ -220,6 +217,10 @@ class ReplicaDriver:
             self._is_handling = False
         self._states.begin()
         self._arm()
+
+    def _warn_of_drops(self, before: Replica) -> None:
+        if len(before.held) < HELD_MAX <= len(self._replica.held):
+            _log.warning("quorum-state is not written: over %d responses wait for it", HELD_MAX)
 
     def _note_high_watermark(self, before: int) -> None:
         if self._replica.high_watermark > before:
