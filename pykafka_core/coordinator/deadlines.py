@@ -1,6 +1,6 @@
 """Deadlines of a shard, one for each key."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -15,6 +15,10 @@ class Deadlines:
 
     Moving a deadline later only changes a dictionary entry; its heap entry is corrected when it is
     due.
+
+    Deadlines count from the time at which a member or a producer can get its response. So the
+    caller takes those that an operation has set (`take_set`), and postpones them by the time that
+    its commit took.
     """
 
     def __init__(self) -> None:
@@ -23,13 +27,14 @@ class Deadlines:
         """Time of the heap entry of a key: its deadline, or an earlier time."""
         self._heap: list[tuple[int, int, Hashable]] = []
         self._numbers = count()
+        self._set: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
         return len(self._due)
 
     def set(self, key: Hashable, due_ns: int) -> None:
         """Set the deadline of ``key``, or move it."""
-        self._due[key] = due_ns
+        self._due[key] = self._set[key] = due_ns
         queued = self._queued.get(key)
         if queued is None or due_ns < queued:
             self._queue(key, due_ns)
@@ -42,6 +47,17 @@ class Deadlines:
     def get(self, key: Hashable) -> int | None:
         """Return the deadline of ``key``, or None."""
         return self._due.get(key)
+
+    def take_set(self) -> dict[Hashable, int]:
+        """Return the deadlines that were set since the last call."""
+        taken, self._set = self._set, {}
+        return taken
+
+    def postpone(self, taken: Mapping[Hashable, int], duration_ns: int) -> None:
+        """Move deadlines that `take_set` returned, except those that have changed since."""
+        for key, due_ns in taken.items():
+            if self._due.get(key) == due_ns:
+                self._due[key] = due_ns + duration_ns
 
     def next_ns(self) -> int:
         """Return a time no later than the first deadline; `FOREVER_NS` if there is no deadline."""

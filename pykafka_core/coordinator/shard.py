@@ -173,5 +173,13 @@ class Shard(Protocol):
         Only one per turn, so that the records fit.
         """
 
+    def take_set(self) -> Mapping[Hashable, int]:
+        """Return the deadlines that were set since the last call, by key."""
+
+    def postpone(self, taken: Mapping[Hashable, int], duration_ns: int) -> None:
+        """Move deadlines that `take_set` returned, except those that have changed since: the commit
+        of their turn took ``duration_ns``.
+        """
+
     def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
         """Remove the state of deleted topics; ``topics`` has ids by name."""

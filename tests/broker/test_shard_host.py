@@ -2,7 +2,7 @@
 dropped when an append fails.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count as numbers
@@ -73,6 +73,12 @@ class Register:
         for key in self.deadlines.take_due(turn.due_ns):
             turn.append([(b"due", str(key).encode())])
             return
+
+    def take_set(self) -> Mapping[Hashable, int]:
+        return self.deadlines.take_set()
+
+    def postpone(self, taken: Mapping[Hashable, int], duration_ns: int) -> None:
+        self.deadlines.postpone(taken, duration_ns)
 
     def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
         self.deleted += topics
@@ -564,9 +570,29 @@ def test_deadline_does_not_overtake_a_queued_operation() -> None:
     assert len(world.log.batches) == 2
 
 
+def test_a_deadline_counts_from_the_commit_of_its_turn() -> None:
+    world = World()
+    world.run()
+    world.submit(partial(put, b"k", b"v"))
+    world.host.flush()
+    world.submit(partial(arm, 20))
+    machine = world.host.machine
+    assert machine is not None
+    world.core.clock_ns = 30
+    world.timers.run(30)
+    assert machine.deadlines.get("soon") == 20, "its response has not left yet"
+    world.run()
+    assert machine.deadlines.get("soon") == 50
+    world.core.clock_ns = 50
+    world.timers.run(50)
+    world.run()
+    assert machine.deadlines.get("soon") is None
+
+
 def test_a_deadline_is_judged_by_the_oldest_operation_in_the_queue() -> None:
     """The first operation may not be the oldest one: requests about several groups take turns."""
     world = World(hold_appends=True)
+    world.core.clock_ns = 9
     world.submit(partial(put, b"k", b"v"))
     world.run()
     for _ in range(UNCOMMITTED_ANSWERS_MAX + 1):

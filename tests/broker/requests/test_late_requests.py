@@ -17,6 +17,7 @@ from pykafka_core.protocol.messages import (
 from tests.handlers.group_requests import broker_with_coordinator, joined, pass_ms
 from tests.handlers.offset_requests import create_topic
 from tests.support.simulated.broker import SimulatedBroker
+from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Event
@@ -110,36 +111,69 @@ def test_a_session_begins_when_a_late_request_runs() -> None:
     assert code_of(broker.ask(beat(member_id), 3)) == 0
 
 
-sent = st.tuples(st.integers(0, SESSION_MS - 1), st.integers(0, 5), st.booleans())
+sent = st.tuples(
+    st.integers(0, SESSION_MS - 1),
+    st.integers(0, 5),
+    st.booleans(),
+    st.sampled_from([0, 0, SESSION_MS // 2, 2 * SESSION_MS]),
+)
 
 
 @given(st.lists(sent, min_size=1, max_size=12))
 def test_a_member_that_sends_requests_in_time_is_never_expelled(
-    requests: list[tuple[int, int, bool]],
+    requests: list[tuple[int, int, bool, int]],
 ) -> None:
     """Each request arrives within a session timeout of the one before it; any of them may run
-    later, in any order. Deadlines run up to the oldest arrival that waits.
+    later, in any order, as if it waited for memory. The disk may stall while its response waits
+    for a commit. Deadlines run up to the oldest arrival that waits.
     """
-    broker = broker_with_coordinator()
+    core = FakeCore()
+    broker = broker_with_coordinator(core=core)
     create_topic(broker)
     member_id = joined(broker)
     waiting: list[tuple[int, int, list[Event]]] = []
     beats: list[int] = []
-    for number, (pause_ms, delay, commits) in enumerate(requests):
+    for number, (pause_ms, delay, commits, stall_ms) in enumerate(requests):
+        core.hold_appends = stall_ms > 0
         broker.core.clock_ns += pause_ms * 1_000_000
         arrived_ns = broker.core.clock_ns
         if commits:
-            broker.send(late_commit(member_id), 7)
+            last = broker.send(late_commit(member_id), 7)
         else:
-            beats.append(broker.send(beat(member_id), 3))
+            last = broker.send(beat(member_id), 3)
+            beats.append(last)
         waiting.append((number + delay, arrived_ns, held(broker)))
         for entry in [one for one in reversed(waiting) if one[0] <= number]:
             take(broker, entry[2])
             waiting.remove(entry)
+        if stall_ms and not waiting and broker.answer(last) is None:
+            core.clock_ns += stall_ms * 1_000_000
         horizon_ns = min([arrived for _, arrived, _ in waiting], default=broker.core.clock_ns)
         broker.control.timers.run(horizon_ns)
+        broker.run()
+        core.release_appends()
         broker.run()
     for entry in reversed(waiting):
         take(broker, entry[2])
     assert {code_of(broker.answer(one)) for one in beats} <= {0}
+    assert code_of(broker.ask(beat(member_id), 3)) == 0
+
+
+def test_a_session_counts_from_the_commit_of_the_response() -> None:
+    """A slow disk delays the response to a heartbeat by more than a session timeout."""
+    core = FakeCore()
+    broker = broker_with_coordinator(core=core)
+    create_topic(broker)
+    member_id = joined(broker)
+    core.hold_appends = True
+    committed = broker.send(late_commit(member_id), 7)
+    broker.run()
+    first = broker.send(beat(member_id), 3)
+    broker.run()
+    pass_ms(broker, SESSION_MS + 2_000)
+    core.release_appends()
+    broker.run()
+    assert broker.answer(committed) is not None
+    assert code_of(broker.answer(first)) == 0
+    pass_ms(broker, SESSION_MS - 1)
     assert code_of(broker.ask(beat(member_id), 3)) == 0

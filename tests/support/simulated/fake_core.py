@@ -263,6 +263,12 @@ class FakeCore:
         """Queue an event."""
         self._events.append(event)
 
+    def release_appends(self) -> None:
+        """Complete all held appends, and hold no further ones."""
+        self.hold_appends = False
+        while self._held:
+            self.complete_append()
+
     def complete_append(self, error_code: int = 0) -> None:
         """Complete the oldest held append; with an error code, its records are removed."""
         append = self._held.popleft()

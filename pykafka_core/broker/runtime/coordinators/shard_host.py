@@ -21,7 +21,7 @@ the next load grows (`Reloads`).
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -117,7 +117,16 @@ class _Batch:
     of transactions, or one marker.
     """
 
-    __slots__ = "answers", "bytes_left", "effects", "in_its_name", "records", "size", "stamp"
+    __slots__ = (
+        "answers",
+        "bytes_left",
+        "deadlines",
+        "effects",
+        "in_its_name",
+        "records",
+        "size",
+        "stamp",
+    )
 
     def __init__(self, bytes_max: int, stamp: Within | TransactionEnd | None = None) -> None:
         self.stamp = stamp
@@ -127,8 +136,15 @@ class _Batch:
         """Waiters whose operations belong to the transaction; the batch may also have answers for
         others."""
         self.effects: list[object] = []
+        self.deadlines: list[tuple[int, Mapping[Hashable, int]]] = []
+        """The time of each turn, and the deadlines that it set; never empty in a pending batch."""
         self.bytes_left = bytes_max
         self.size = 0
+
+    @property
+    def since_ns(self) -> int:
+        """Time of the first turn."""
+        return self.deadlines[0][0]
 
     @property
     def is_written(self) -> bool:
@@ -142,7 +158,8 @@ class _Batch:
             return False
         return self.stamp == turn.stamp and self.bytes_left >= size
 
-    def add(self, turn: Turn, size: int) -> None:
+    def add(self, turn: Turn, size: int, deadlines: Mapping[Hashable, int]) -> None:
+        self.deadlines.append((turn.now_ns, deadlines))
         self.records += turn.records
         self.answers += turn.answers
         if turn.stamp is not None:
@@ -320,6 +337,7 @@ class ShardHost(Generic[S]):
 
     def _gather(self, turn: Turn) -> None:
         """Add an operation's results to a batch; deliver them at once if nothing is pending."""
+        deadlines = {} if self._machine is None else self._machine.take_set()
         if not turn.is_written and self._in_flight is None and not self._gathered:
             self._release(turn)
             return
@@ -328,7 +346,7 @@ class ShardHost(Generic[S]):
         size = self._bytes_max - turn.bytes_left
         if not self._gathered or not self._gathered[-1].takes(turn, size):
             self._gathered.append(_Batch(self._bytes_max, turn.stamp))
-        self._gathered[-1].add(turn, size)
+        self._gathered[-1].add(turn, size, deadlines)
         self._ready(self)
 
     def _resume(self) -> None:
@@ -340,7 +358,7 @@ class ShardHost(Generic[S]):
         """Deliver an error after the pending batches: the operation may have read uncommitted
         state.
         """
-        turn = Turn(0, 0, self._bytes_max)
+        turn = Turn(self._core.now_ns(), 0, self._bytes_max)
         turn.answer(waiter, error_code)
         self._gather(turn)
 
@@ -384,6 +402,10 @@ class ShardHost(Generic[S]):
         self._fail((NotCoordinatorError if not_here else CoordinatorNotAvailableError).code)
 
     def _release(self, done: _Batch | Turn) -> None:
+        if isinstance(done, _Batch) and self._machine is not None:
+            now_ns = self._core.now_ns()
+            for since_ns, deadlines in done.deadlines:
+                self._machine.postpone(deadlines, now_ns - since_ns)
         self._answer(done.answers)
         for effect in done.effects:
             self._answers.committed(self.place, effect)
@@ -533,9 +555,12 @@ class ShardHost(Generic[S]):
     def _judged_ns(self) -> int:
         """Return the time up to which deadlines may run.
 
-        A session does not expire while its heartbeat waits in the queue.
+        A session does not expire while its heartbeat waits in the queue, or while a response to its
+        member waits for a commit.
         """
-        return min((queued.arrived_ns for queued in self._queue), default=FOREVER_NS)
+        oldest_ns = min((queued.arrived_ns for queued in self._queue), default=FOREVER_NS)
+        uncommitted = self._in_flight or (self._gathered[0] if self._gathered else None)
+        return oldest_ns if uncommitted is None else min(oldest_ns, uncommitted.since_ns)
 
     def _on_due(self) -> None:
         """Run deadlines: the horizon has passed the first one.
