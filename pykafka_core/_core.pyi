@@ -92,7 +92,7 @@ class Core:
         """Return the time up to which `wait` has returned everything: that of the oldest unread
         event, or now.
 
-        A request counts from its arrival, even while it waits for memory for parked requests.
+        A request counts from its arrival, once it is queued.
         """
     def time_ms(self) -> int: ...
     def listen(
@@ -497,9 +497,19 @@ class Request:
         body: bytes,
         correlation_id: int = 0,
     ) -> Self: ...
+    def admit(self) -> bool:
+        """Reserve a part of ``memory_max`` for the decoded request, unless it is reserved.
+
+        Returns:
+            False if other requests must release memory first. A small request always has memory.
+        """
+    def unreserve(self) -> None:
+        """Release the memory for the decoded request and for the response, because the request
+        waits.
+        """
     def release(self) -> None:
-        """Release its part of ``memory_max`` when the request has ended; it may still be
-        referenced.
+        """Release the body and its part of ``memory_max``, when the request has ended or waits for
+        others; it may still be referenced.
         """
     @property
     def id(self) -> int: ...
@@ -524,7 +534,8 @@ class Request:
     @property
     def received_ms(self) -> int: ...
     @property
-    def body(self) -> bytes: ...
+    def body(self) -> bytes:
+        """Empty after `release`."""
 
 @final
 class Cancelled:

@@ -179,7 +179,7 @@ class ControlLoop:
         two.
         """
         # A timer may be due by the clock but not at the horizon, which stays before the arrival of
-        # a request that waits for memory.
+        # an unread request.
         soonest_ns = self._core.now_ns() + _PAUSE_NS
         deadline_ns = 0 if self._is_busy else max(self._timers.next_due_ns(), soonest_ns)
         if not self._take_events(deadline_ns):

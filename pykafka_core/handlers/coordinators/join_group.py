@@ -32,9 +32,10 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
     shortest = settings.int("group.min.session.timeout.ms")
     longest = settings.int("group.max.session.timeout.ms")
 
+    member_id, api_version = request.member_id, context.caller.api_version
+
     def refused(code: int) -> JoinGroupResponse:
-        refusal = JoinGroupResponse(error_code=code, member_id=request.member_id)
-        return _named(refusal, context.caller.api_version)
+        return _named(JoinGroupResponse(error_code=code, member_id=member_id), api_version)
 
     if not request.group_id:
         return refused(InvalidGroupIdError.code)
@@ -54,7 +55,7 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
     def reply(results: Sequence[Coordinated]) -> JoinGroupResponse:
         answer = found.reply(results)
         assert isinstance(answer, JoinGroupResponse), "a group answers a join with a response"
-        return _named(answer, context.caller.api_version)
+        return _named(answer, api_version)
 
     return found._replace(reply=reply)
 

@@ -31,6 +31,12 @@ pub(crate) struct Slots<T> {
     inner: Mutex<Entries<T>>,
 }
 
+impl<T> Default for Slots<T> {
+    fn default() -> Slots<T> {
+        Slots::new()
+    }
+}
+
 impl<T> Slots<T> {
     pub(crate) fn new() -> Slots<T> {
         Slots { inner: Mutex::new(Entries { entries: Vec::new(), free: Vec::new() }) }

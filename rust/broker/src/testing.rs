@@ -418,7 +418,9 @@ pub(crate) fn replied(outcome: Outcome) -> Bytes {
 /// Waits for the final outcome; panics if it is not decided in time.
 pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    while let Outcome::Pending(future) | Outcome::Held(future) = outcome {
+    while let Outcome::Pending(future) | Outcome::Held(future) | Outcome::Parked(future, _) =
+        outcome
+    {
         let ended = runtime.block_on(async { timeout(Duration::from_secs(60), future).await });
         outcome = ended.expect("the outcome is never settled");
     }
@@ -428,7 +430,7 @@ pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
 /// The future of an outcome that is not decided.
 pub(crate) fn pending(outcome: Outcome) -> crate::api::context::PendingOutcome {
     match outcome {
-        Outcome::Pending(future) | Outcome::Held(future) => future,
+        Outcome::Pending(future) | Outcome::Held(future) | Outcome::Parked(future, _) => future,
         other => panic!("not pending: {other:?}"),
     }
 }

@@ -165,6 +165,7 @@ class Coordinators:
             self._submit(operation, _Slot(gathering, place), arrived_ns)
         gathering.answer_if_complete()
         if not gathering.is_over:
+            asked.park()
             self._requests.when_over(asked, gathering.drop)
 
     def run(self, operation: ShardOperation, settle: Callable[[Coordinated], None]) -> None:

@@ -95,8 +95,20 @@ class EnvelopedRequest:
         """Tell the broker that there is no answer."""
         finish(self._outer.answer(EnvelopeResponse(response_data=None, error_code=error_code)))
 
+    def admit(self) -> bool:
+        """Reserve memory for the decoded envelope."""
+        return self._outer.admit()
+
+    def queue(self) -> None:
+        """Keep only the memory of the envelope."""
+        self._outer.queue()
+
+    def park(self) -> None:
+        """Release all memory."""
+        self._outer.park()
+
     def release(self) -> None:
-        """Give back the room of the envelope."""
+        """Release the memory of the envelope."""
         self._outer.release()
 
 

@@ -45,6 +45,7 @@ class Forwarding:
 
     def take(self, asked: Asked) -> None:
         """Send on a request that is in the table of open requests."""
+        asked.queue()
         if isinstance(asked, RemoteRequest):
             envelope = EnvelopeRequest(
                 request_data=_frame(asked),

@@ -206,10 +206,16 @@ class Controller:
 
     @property
     def _can_decide(self) -> bool:
-        return bool(self._waiting) and self._in_flight is None and self._quorum.can_propose
+        return (
+            bool(self._waiting)
+            and self._in_flight is None
+            and self._quorum.can_propose
+            and self._waiting[0].admit()
+        )
 
     def take(self, asked: Asked) -> None:
         """Queue a request."""
+        asked.queue()
         self._waiting.append(asked)
 
     def advance(self, deadline_ns: int) -> None:
@@ -259,7 +265,7 @@ class Controller:
         """
         batch = _Batch(self._publisher.image)
         size_max = 1 if self._alone else BATCH_BYTES_SOFT_MAX
-        while self._waiting:
+        while self._waiting and self._waiting[0].admit():
             asked = self._waiting.popleft()
             self._alone = max(self._alone - 1, 0)
             image, count = batch.proposed.image, len(batch.values)
@@ -322,6 +328,8 @@ class Controller:
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
+        for asked, _ in batch.parked:
+            asked.queue()
         proposal = Proposal(batch.proposed.records, batch.values, batch.kraft_version)
         self._quorum.propose(proposal)
 

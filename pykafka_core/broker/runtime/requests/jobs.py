@@ -2,7 +2,8 @@
 their turns.
 """
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import partial
 
 from pykafka_core._core import Core
@@ -50,6 +51,10 @@ class Jobs:
     (docs/design/0033), so a burst of requests about one group does not delay requests about another
     group. A connection has one request at a time, so all connections get equal shares of a queue.
 
+    A job starts only with memory for its decoded request; large requests without memory wait in
+    one more queue. A request that waits for others (a rebalance, a disk, another node) releases
+    its memory. So only jobs that run hold memory, and a job waits for memory only while others run.
+
     Args:
         core: Provides the clock.
         contexts: Creates the contexts of handlers.
@@ -77,12 +82,13 @@ class Jobs:
         self._unread = unread
         self._answers, self._new, self._begun = _Queue(), _Queue(), _Queue()
         self._queues = (self._answers, self._new, self._begun)
+        self._without_memory: OrderedDict[Hashable, _Job] = OrderedDict()
         self._deadline_ns = 0
         self.propose: Callable[[Asked, Propose], object] = _refuse_to_propose
         """Sends a request's proposal to the active controller on another node."""
 
     def __len__(self) -> int:
-        return sum(len(queue.arrived) for queue in self._queues)
+        return sum(len(queue.arrived) for queue in self._queues) + len(self._without_memory)
 
     def take(self, asked: Asked) -> None:
         """Queue a request that reads."""
@@ -113,6 +119,9 @@ class Jobs:
         next slice.
         """
         lane = self._new.remove(request_id)
+        large = self._without_memory.pop(request_id, None)
+        if large is not None:
+            lane = large[0].lane
         if lane is not None:
             self._unread.remove(lane, request_id)
 
@@ -120,12 +129,12 @@ class Jobs:
         """Run jobs until the deadline, one slice of each in turn."""
         self._deadline_ns = deadline_ns
         now_ns = self._core.now_ns()
-        while now_ns < deadline_ns and (queue := self._next()) is not None:
+        while now_ns < deadline_ns and (taken := self._take()) is not None:
+            queue, (asked, work) = taken
             stop_ns = min(now_ns + SLICE_NS, deadline_ns)
             if queue is self._new:
                 # The deadline does not turn a short job into a long one.
                 stop_ns = now_ns + FIRST_SLICE_NS
-            asked, work = queue.pop()
             work = work or self._read(asked)
             if advanced(work, self._core, stop_ns):
                 self._unread.remove(asked.lane, asked.key)
@@ -140,7 +149,20 @@ class Jobs:
         """Drop all jobs when the broker stops."""
         for queue in self._queues:
             queue.clear()
+        self._without_memory.clear()
         self._unread.clear()
+
+    def _take(self) -> tuple[_Queue, _Job] | None:
+        """Return the next job that has memory, and its queue; None if there is none."""
+        large = next(iter(self._without_memory.values()), None)
+        if large is not None and large[0].admit():
+            return self._new, self._without_memory.popitem(last=False)[1]
+        while (queue := self._next()) is not None:
+            job = queue.pop()
+            if queue is not self._new or job[0].admit():
+                return queue, job
+            self._without_memory[job[0].key] = job
+        return None
 
     def _next(self) -> _Queue | None:
         """Return the queue with jobs that has used the least time; None if all are empty."""
@@ -160,6 +182,7 @@ class Jobs:
         if outcome is None:
             return
         if isinstance(outcome, Propose):
+            asked.queue()
             self.propose(asked, outcome)
         elif isinstance(outcome, Maintain):
             yield from self._maintenance.begin(asked, outcome, self.answer)

@@ -70,6 +70,8 @@ class Maintenance:
             self._send(waiting, slot, command)
             yield
         waiting.gathering.answer_if_complete()
+        if not waiting.gathering.is_over:
+            asked.park()
         if outcome.timeout_ms is not None and self._requests.is_open(asked):
             due_ns = self._core.now_ns() + max(outcome.timeout_ms, TIMEOUT_MS_MIN) * 1_000_000
             timer = self._timers.once("maintenance", due_ns, partial(self._time_out, waiting))

@@ -86,6 +86,17 @@ class Asked(Protocol):
     def abandon(self, error_code: int) -> None:
         """End a request that the broker cannot complete: it stops, or has a bug."""
 
+    def admit(self) -> bool:
+        """Reserve memory before the request is decoded; False if other requests, which run, must
+        release memory first.
+        """
+
+    def queue(self) -> None:
+        """Keep only the memory of the undecoded request, while it waits."""
+
+    def park(self) -> None:
+        """Release all memory, and the body: the request has run, and waits for its response."""
+
     def release(self) -> None:
         """Release the memory that is counted for this request; other components may still reference
         it.
@@ -183,8 +194,21 @@ class RemoteRequest:
         """Close the connection, so that the client retries, here or at another broker."""
         self._core.close_connection(self._event.connection, error_of(error_code).text)
 
+    def admit(self) -> bool:
+        """Reserve memory for the decoded request."""
+        return self._event.admit()
+
+    def queue(self) -> None:
+        """Release the memory for the decoded request and for the response."""
+        self._event.unreserve()
+
+    def park(self) -> None:
+        """Release all memory, and the body."""
+        self._event.unreserve()
+        self._event.release()
+
     def release(self) -> None:
-        """Release its share of the memory for parked requests."""
+        """Release the memory of the request, and the body."""
         self._event.release()
 
 
@@ -251,8 +275,18 @@ class LocalRequest:
         """Wake the waiting thread with the error."""
         self._fail(error_of(error_code)())
 
+    def admit(self) -> bool:
+        """Return True: no memory is counted for a local request."""
+        return True
+
+    def queue(self) -> None:
+        """Do nothing."""
+
+    def park(self) -> None:
+        """Do nothing."""
+
     def release(self) -> None:
-        """Do nothing: no memory is counted for a local request."""
+        """Do nothing."""
 
     def wait(self) -> Message:
         """Block until the response.

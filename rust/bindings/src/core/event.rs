@@ -38,19 +38,19 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 struct Request {
     #[pyo3(get)]
     id: u64,
-    #[pyo3(get)]
-    body: Py<PyBytes>,
+    /// `None` after `release`.
+    body: Mutex<Option<Py<PyBytes>>>,
     asker: ConnectionInfo,
     header: Header,
     /// Released by `release`, or when Python drops the request.
-    room: OfProcess<Mutex<Room>>,
+    room: OfProcess<Room>,
 }
 
 impl Request {
     fn of(py: Python<'_>, event: RequestEvent) -> Request {
         let RequestEvent { id, connection, header, body, room } = event;
-        let body = PyBytes::new(py, &body).unbind();
-        Request { id, body, asker: connection, header, room: OfProcess::new(Mutex::new(room)) }
+        let body = Mutex::new(Some(PyBytes::new(py, &body).unbind()));
+        Request { id, body, asker: connection, header, room: OfProcess::new(room) }
     }
 }
 
@@ -91,12 +91,27 @@ impl Request {
             received_ns,
             received_ms,
         };
-        Request { id, body, asker, header, room: OfProcess::new(Mutex::default()) }
+        let body = Mutex::new(Some(body));
+        Request { id, body, asker, header, room: OfProcess::new(Room::default()) }
     }
 
-    /// Releases its memory among the parked requests.
+    fn admit(&self) -> bool {
+        self.room.try_decode()
+    }
+
+    fn unreserve(&self) {
+        self.room.unreserve();
+    }
+
     fn release(&self) {
-        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = Room::default();
+        self.room.release();
+        *self.body.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    #[getter]
+    fn body(&self, py: Python<'_>) -> Py<PyBytes> {
+        let body = self.body.lock().unwrap_or_else(PoisonError::into_inner);
+        body.as_ref().map_or_else(|| PyBytes::new(py, &[]).unbind(), |body| body.clone_ref(py))
     }
 
     #[getter]

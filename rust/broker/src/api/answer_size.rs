@@ -28,7 +28,21 @@ const FETCHED_BYTES: usize = 384;
 pub(crate) fn bytes_max(image: &Image, key: ApiKey, version: i16, body: &[u8]) -> usize {
     let of_body = |per_byte: usize| body.len().saturating_mul(per_byte);
     match key {
-        ApiKey::PRODUCE | ApiKey::API_VERSIONS => 0,
+        // Requests of members and of transactional producers wait for others, up to minutes. Their
+        // responses are small, or consist of a group's state, which has its own limit.
+        ApiKey::PRODUCE
+        | ApiKey::API_VERSIONS
+        | ApiKey::JOIN_GROUP
+        | ApiKey::SYNC_GROUP
+        | ApiKey::HEARTBEAT
+        | ApiKey::LEAVE_GROUP
+        | ApiKey::CONSUMER_GROUP_HEARTBEAT
+        | ApiKey::OFFSET_COMMIT
+        | ApiKey::TXN_OFFSET_COMMIT
+        | ApiKey::INIT_PRODUCER_ID
+        | ApiKey::ADD_PARTITIONS_TO_TXN
+        | ApiKey::ADD_OFFSETS_TO_TXN
+        | ApiKey::END_TXN => 0,
         ApiKey::METADATA => metadata::bytes_max(image, version, body),
         ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
             of_body(PER_BYTE_DESCRIBED)

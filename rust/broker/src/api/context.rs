@@ -26,7 +26,7 @@ use crate::seam::event::queue::EventQueue;
 use crate::seam::image::Image;
 use crate::seam::image::step::Step;
 use crate::seam::log_ring::LogRing;
-use crate::seam::requests::ParkedRequests;
+use crate::seam::requests::{ParkedRequests, Room};
 use crate::seam::statistics::Statistics;
 use crate::seam::verifications::Verifications;
 
@@ -111,7 +111,7 @@ impl Context {
             statistics: Statistics::default(),
             rates: Rates::default(),
             replication_throttles: ReplicationThrottles::default(),
-            requests: ParkedRequests::new(memory.requests.clone()),
+            requests: ParkedRequests::default(),
             verifications: Verifications::new(),
             memory,
             image: ArcSwap::from_pointee(image),
@@ -161,6 +161,9 @@ pub enum Outcome {
     /// this is one too: so a produce handler must have queued its appends when it returns, or they
     /// would not be in the order of the requests.
     Pending(PendingOutcome),
+    /// Like `Pending`, for a request that Python handles; it holds its frame's share of the input
+    /// memory until Python releases it.
+    Parked(PendingOutcome, Room),
     /// Like `Pending`, for a produce request that has not queued its appends: no later request
     /// starts until this becomes another outcome.
     Held(PendingOutcome),
@@ -175,7 +178,7 @@ impl Outcome {
                 Outcome::Pending(Box::pin(async move { pending.await.in_room(room) }))
             }
             Outcome::Held(held) => Outcome::Held(Box::pin(async move { held.await.in_room(room) })),
-            outcome @ (Outcome::NoReply | Outcome::Close(_)) => outcome,
+            outcome @ (Outcome::NoReply | Outcome::Close(_) | Outcome::Parked(..)) => outcome,
         }
     }
 
@@ -206,6 +209,7 @@ impl fmt::Debug for Outcome {
             Outcome::NoReply => formatter.write_str("NoReply"),
             Outcome::Close(reason) => formatter.debug_tuple("Close").field(reason).finish(),
             Outcome::Pending(_) => formatter.write_str("Pending"),
+            Outcome::Parked(..) => formatter.write_str("Parked"),
             Outcome::Held(_) => formatter.write_str("Held"),
         }
     }

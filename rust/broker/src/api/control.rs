@@ -7,9 +7,11 @@ use pykafka_wire::{Chunks, decoded_size};
 
 use crate::api::context::{Context, Outcome};
 
+use crate::network::answers::SMALL_BYTES_MAX;
 use crate::network::memory::budget::Share;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::{Event, RequestEvent};
+use crate::seam::requests::Room;
 
 /// A larger body takes about a time slice to measure, so another thread than the network threads
 /// measures it.
@@ -29,7 +31,8 @@ impl Drop for Open {
     }
 }
 
-/// Waits until the budget of parked requests permits the body, then for the response of Python.
+/// Queues the request for Python, and waits for the response. `room_of_answer` is held until
+/// Python releases it, because the request waits; then it is reserved when the response exists.
 pub(crate) fn park(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
@@ -38,38 +41,46 @@ pub(crate) fn park(
     room_of_answer: Share,
 ) -> Outcome {
     let (ctx, connection, header) = (ctx.clone(), conn.clone(), header.clone());
-    Outcome::Pending(Box::pin(async move {
-        let arrival = ctx.events.arrive(header.received_ns);
-        let measured = decoded_bytes(&ctx, &header, &body, room_of_answer).await;
-        let Some((decoded, room_of_answer)) = measured else { return Outcome::failed() };
+    let room = Room::new(room_of_answer);
+    let parked = room.clone();
+    let answered = async move {
+        let measured = decoded_bytes(&ctx, &header, &body, &room).await;
+        let Some(decoded) = measured else { return Outcome::failed() };
         let bytes = body.len() + decoded;
         if bytes > ctx.memory.decoded_bytes_max {
             return Outcome::malformed(format_args!("it takes {bytes} bytes once it is decoded"));
         }
-        let room = ctx.requests.admit(bytes).await;
+        // The memory of small requests is part of the fixed cost of a connection.
+        if bytes >= SMALL_BYTES_MAX {
+            room.measured(bytes, &ctx.memory.requests);
+        }
         let (id, answer) = ctx.requests.park();
         let open = Open { ctx, id };
-        let event = RequestEvent { id, connection, header, body, room };
+        let event = RequestEvent { id, connection, header, body, room: room.clone() };
         open.ctx.events.push(Event::Request(Box::new(event)));
-        drop(arrival);
-        match answer.await {
-            Ok(body) => Outcome::Reply(Chunks::from(body).into()).in_room(room_of_answer),
-            Err(_) => stopped(),
-        }
-    }))
+        let Ok(body) = answer.await else { return stopped() };
+        let answers = &open.ctx.memory.answers;
+        let room_of_answer = match room.take_answer() {
+            Some(room) => room,
+            // Python has released it. Waiting here closes stalled peers that hold the memory.
+            None => answers.room(body.len(), &*open.ctx.clock).await,
+        };
+        Outcome::Reply(Chunks::from(body).into()).in_room(room_of_answer)
+    };
+    Outcome::Parked(Box::pin(answered), parked)
 }
 
-/// Returns the size of the decoded `body` in Python, and `room`, which covers it in the meantime;
-/// `None` if the thread panicked. The size is 0 if `body` cannot be parsed, because Python stops
-/// decoding at the error.
-async fn decoded_bytes(
-    ctx: &Context,
-    header: &Header,
-    body: &Bytes,
-    room: Share,
-) -> Option<(usize, Share)> {
-    let (api_key, version, owned) = (header.api_key, header.api_version, body.clone());
-    let decoded = move || (decoded_size(api_key, version, &owned).unwrap_or(0), room);
+/// Returns the size of the decoded `body` in Python, which `room` covers in the meantime; `None` if
+/// the thread panicked. The size is 0 if `body` cannot be parsed, because Python stops decoding at
+/// the error.
+async fn decoded_bytes(ctx: &Context, header: &Header, body: &Bytes, room: &Room) -> Option<usize> {
+    let (api_key, version) = (header.api_key, header.api_version);
+    let (body_there, room_there) = (body.clone(), room.clone());
+    let decoded = move || {
+        let bytes = decoded_size(api_key, version, &body_there).unwrap_or(0);
+        drop(room_there);
+        bytes
+    };
     if body.len() <= WALKED_AT_ONCE_BYTES_MAX {
         return Some(decoded());
     }

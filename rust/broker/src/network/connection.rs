@@ -38,6 +38,7 @@ use self::reader::{Intake, READ_AHEAD_BYTES_MAX, Reader};
 use self::sending::Sending;
 use crate::api::context::{Context, Outcome};
 use crate::api::dispatch::{LastClientId, dispatch};
+use crate::hot_apis::hot_index;
 use crate::network::answers::Unsent;
 use crate::network::connections::Closing;
 use crate::network::input::{Input, PREFIX_SIZE};
@@ -170,9 +171,14 @@ impl<T: Transport> Connection<T> {
                 Ok(())
             }
             (Some(header), outcome) => {
-                // Other APIs account for their decoded requests in separate budgets.
-                let is_undecided = matches!(outcome, Outcome::Pending(_) | Outcome::Held(_));
-                let holds_frame = header.api_key == ApiKey::PRODUCE && is_undecided;
+                // Requests of other APIs are decoded already.
+                let holds_frame = match outcome {
+                    Outcome::Parked(..) => true,
+                    Outcome::Pending(_) | Outcome::Held(_) => {
+                        header.api_key == ApiKey::PRODUCE || hot_index(header.api_key).is_none()
+                    }
+                    _ => false,
+                };
                 let held = self.pipeline.bytes();
                 let share = if holds_frame { self.reader.input.lend(bytes, held) } else { None };
                 self.pipeline.push(header, outcome, bytes, share);
@@ -190,7 +196,7 @@ impl<T: Transport> Connection<T> {
                     self.pipeline.clear();
                     return Err(Ended::Refused(reason));
                 }
-                Outcome::NoReply | Outcome::Pending(_) | Outcome::Held(_) => {}
+                _ => {}
             }
         }
         Ok(())

@@ -23,11 +23,11 @@ use crate::seam::settings::Settings;
 /// The parts of `memory_max`, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
-    /// Frames, from their first byte until their response.
+    /// Frames, from their first byte until their response, or until their request waits in Python.
     pub(crate) input: usize,
     /// Responses, from before they are built until they are sent.
     pub(crate) answers: usize,
-    /// Requests that Python handles, in decoded form.
+    /// Requests that Python runs, in decoded form.
     pub(crate) requests: usize,
     pub(crate) sessions: usize,
     /// Fetches that wait for records.

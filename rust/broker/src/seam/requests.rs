@@ -1,44 +1,98 @@
 //! Requests that Python handles, from the event to the response.
 //!
-//! A request reserves memory for its decoded form in Python before it is queued. Without free
-//! memory its connection waits and reads nothing more: that is the limit of the requests parked for
-//! Python (docs/SEAM.md S7), shared fairly in the order of arrival. The reservation moves with the
-//! request, through the queue into Python's request, and is released when that is dropped.
+//! A request holds memory in three states (docs/SEAM.md S7). While it waits for its turn, it holds
+//! its frame's share of the input memory. While it runs, it also holds the memory of its decoded
+//! form, which Python reserves with [`Room::try_decode`] without waiting. Once it has run and waits
+//! for others (a rebalance, a disk, another node), it holds nothing. So waiting requests never keep
+//! others from running.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pykafka_forks::Mutex;
 use tokio::sync::oneshot;
 
 use crate::network::memory::budget::{Budget, Lane, Share};
 use crate::slots::Slots;
 
+#[derive(Default)]
 pub(crate) struct ParkedRequests {
     slots: Slots<oneshot::Sender<Bytes>>,
-    budget: Arc<Budget>,
 }
 
-/// The memory reserved for one request, until the last clone is dropped. The default reserves
-/// nothing: for a request that no client sent.
+/// The memory of one request. The default holds nothing: for a request that no client sent.
 #[derive(Debug, Clone, Default)]
 pub struct Room {
-    _share: Option<Arc<Share>>,
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    frame: Option<Share>,
+    answer: Option<Share>,
+    /// `None` for a small request, and at the end.
+    decoded: Option<Decoded>,
+}
+
+#[derive(Debug)]
+struct Decoded {
+    share: Share,
+    bytes: usize,
+}
+
+impl Room {
+    /// A request whose response may take the memory of `answer`.
+    pub(crate) fn new(answer: Share) -> Room {
+        let room = Room::default();
+        room.held.lock().answer = Some(answer);
+        room
+    }
+
+    /// Adds the frame's share of the input memory.
+    pub(crate) fn lend(&self, frame: Share) {
+        self.held.lock().frame = Some(frame);
+    }
+
+    /// Sets the size of the decoded request, which counts towards `budget` from
+    /// [`Room::try_decode`] on.
+    pub(crate) fn measured(&self, bytes: usize, budget: &Arc<Budget>) {
+        self.held.lock().decoded = Some(Decoded { share: budget.share(), bytes });
+    }
+
+    /// Reserves memory for the decoded request, once; false if others must release memory first.
+    /// A request that was not measured always has memory.
+    pub fn try_decode(&self) -> bool {
+        match &mut self.held.lock().decoded {
+            Some(Decoded { share, bytes }) if share.bytes() == 0 => {
+                share.try_grow(Lane::of(*bytes), *bytes)
+            }
+            _ => true,
+        }
+    }
+
+    /// Releases the memory for the response and for the decoded request, which may be reserved
+    /// again.
+    pub fn unreserve(&self) {
+        let mut held = self.held.lock();
+        held.answer = None;
+        if let Some(Decoded { share, .. }) = &mut held.decoded {
+            *share = share.budget().share();
+        }
+    }
+
+    /// Releases the memory of the request, but not that of its response.
+    pub fn release(&self) {
+        let mut held = self.held.lock();
+        (held.frame, held.decoded) = (None, None);
+    }
+
+    /// Removes the remaining reservation for the response.
+    pub(crate) fn take_answer(&self) -> Option<Share> {
+        self.held.lock().answer.take()
+    }
 }
 
 impl ParkedRequests {
-    pub(crate) fn new(budget: Arc<Budget>) -> ParkedRequests {
-        ParkedRequests { slots: Slots::new(), budget }
-    }
-
-    /// Waits for memory for a request that needs `bytes`.
-    pub(crate) async fn admit(&self, bytes: usize) -> Room {
-        let (lane, mut share) = (Lane::of(bytes), self.budget.share());
-        if !share.try_grow(lane, bytes) {
-            share.grow(lane, bytes).await;
-        }
-        Room { _share: Some(Arc::new(share)) }
-    }
-
     /// The id for Python's response, and the receiver of the response.
     pub(crate) fn park(&self) -> (u64, oneshot::Receiver<Bytes>) {
         let (sender, receiver) = oneshot::channel();
@@ -66,14 +120,61 @@ impl ParkedRequests {
 mod tests {
     use super::*;
 
+    const LARGE: usize = 16 << 10;
+
+    fn room(bytes: usize, budget: &Arc<Budget>) -> Room {
+        let room = Room::default();
+        room.measured(bytes, budget);
+        room
+    }
+
     #[test]
     fn a_reply_reaches_its_request_once_and_unknown_ids_are_dropped() {
-        let parked = ParkedRequests::new(Arc::new(Budget::new(100)));
+        let parked = ParkedRequests::default();
         let (id, mut answer) = parked.park();
         parked.respond(id + 1, Bytes::from_static(b"other"));
         parked.respond(id, Bytes::from_static(b"mine"));
         parked.respond(id, Bytes::from_static(b"again"));
         assert_eq!(answer.try_recv().as_deref(), Ok(&b"mine"[..]));
         assert!(!parked.cancel(id));
+    }
+
+    #[test]
+    fn only_running_requests_hold_memory_and_small_ones_always_run() {
+        let budget = Arc::new(Budget::new(2 * LARGE));
+        let rooms: Vec<Room> = (0..4).map(|_| room(LARGE, &budget)).collect();
+        assert_eq!(budget.held(), 0, "all wait for their turn");
+        // One request may exceed the bound.
+        assert_eq!(
+            rooms.iter().map(Room::try_decode).collect::<Vec<_>>(),
+            [true, true, true, false]
+        );
+        assert!(rooms[0].try_decode(), "it has its memory already");
+        assert_eq!(budget.held(), 3 * LARGE);
+        assert!(Room::default().try_decode());
+        rooms[..3].iter().for_each(Room::release);
+        assert_eq!(budget.held(), 0);
+        assert!(rooms[3].try_decode());
+        rooms[3].unreserve();
+        assert_eq!(budget.held(), 0);
+        assert!(rooms[3].try_decode());
+        assert_eq!(budget.held(), LARGE);
+    }
+
+    #[test]
+    fn a_request_that_waits_for_others_holds_nothing() {
+        let (input, answers) = (Arc::new(Budget::new(100)), Arc::new(Budget::new(100)));
+        let covering = |budget: &Arc<Budget>, bytes| {
+            let mut share = budget.share();
+            share.cover(bytes);
+            share
+        };
+        let room = Room::new(covering(&answers, 20));
+        room.lend(covering(&input, 10));
+        assert_eq!((input.held(), answers.held()), (10, 20));
+        room.unreserve();
+        assert_eq!((input.held(), answers.held()), (10, 0));
+        room.release();
+        assert_eq!((input.held(), room.take_answer().is_some()), (0, false));
     }
 }

@@ -31,8 +31,8 @@ struct Begun {
     header: Header,
     outcome: Outcome,
     bytes: usize,
-    /// Its frame's share of the input memory.
-    _share: Option<Share>,
+    /// Its frame's share of the input memory, unless Python has it.
+    share: Option<Share>,
 }
 
 /// The started requests, in order.
@@ -72,7 +72,8 @@ impl Pipeline {
         self.bytes
     }
 
-    /// Appends a request whose frame had `bytes`; `share` covers the frame until the response.
+    /// Appends a request whose frame had `bytes`; `share` covers the frame until the response, or
+    /// until Python releases it.
     pub(super) fn push(
         &mut self,
         header: Header,
@@ -81,7 +82,7 @@ impl Pipeline {
         share: Option<Share>,
     ) {
         self.bytes += bytes;
-        self.requests.push_back(Begun { header, outcome, bytes, _share: share });
+        self.requests.push_back(Begun { header, outcome, bytes, share });
     }
 
     /// Returns when the first request is decided or is not held any more; never for an empty
@@ -105,13 +106,22 @@ impl Pipeline {
 
     fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(first) = self.requests.front_mut() else { return Poll::Pending };
-        while let Outcome::Pending(pending) | Outcome::Held(pending) = &mut first.outcome {
+        loop {
+            let pending = match &mut first.outcome {
+                Outcome::Parked(pending, room) => {
+                    if let Some(share) = first.share.take() {
+                        room.lend(share);
+                    }
+                    pending
+                }
+                Outcome::Pending(pending) | Outcome::Held(pending) => pending,
+                _ => return Poll::Ready(()),
+            };
             match pending.as_mut().poll(context) {
                 Poll::Ready(outcome) => first.outcome = outcome,
                 Poll::Pending => return Poll::Pending,
             }
         }
-        Poll::Ready(())
     }
 
     /// Cancels all requests.

@@ -375,20 +375,30 @@ async fn a_request_is_timed_from_its_arrival_even_after_a_slow_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parked_bytes_beyond_the_cap_mute_further_connections() {
-    let broker = Broker::start(&[("internal.parked.max.bytes", "1000")]);
+async fn requests_beyond_the_limit_of_running_ones_reach_python_and_hold_no_memory() {
+    // The smallest body that counts; larger ones are measured on another thread.
+    const BYTES: usize = 16 << 10;
+    let broker = Broker::start(&[("internal.parked.max.bytes", "20000")]);
     let mut clients: Vec<_> = (0..3).map(|_| broker.connect()).collect();
+    let mut requests = Vec::new();
     for client in &mut clients {
-        client.send(CONTROL, CONTROL_VERSION, &[7; 600]);
+        client.send(CONTROL, CONTROL_VERSION, &[7; BYTES]);
+        requests.push(broker.request().await);
     }
+    let memory = &broker.0.ctx.memory;
+    assert_eq!(memory.requests.held(), 0);
     // The last request may exceed the limit; the next one waits for it.
-    for (parked, bytes) in [(2, 1_200), (2, 1_200), (1, 600)] {
-        settle().await;
-        let (requests, memory) = (&broker.0.ctx.requests, &broker.0.ctx.memory.requests);
-        assert_eq!((requests.count(), memory.held()), (parked, bytes));
-        broker.respond_next().await;
+    let admitted: Vec<_> = requests.iter().map(|request| request.room.try_decode()).collect();
+    assert_eq!(admitted, [true, true, false]);
+    let now_ns = broker.0.ctx.clock.now_ns();
+    assert_eq!(broker.0.ctx.events.horizon_ns(), now_ns, "none holds back the timers");
+    for request in &requests {
+        request.room.unreserve();
+        request.room.release();
     }
-    for client in &clients {
+    assert_eq!((memory.requests.held(), memory.answers.bytes()), (0, 0));
+    for (request, client) in requests.iter().zip(&clients) {
+        broker.respond(request, &[]);
         client.receive_control().await;
     }
 }

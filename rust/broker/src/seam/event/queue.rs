@@ -6,8 +6,8 @@
 //! before Python takes it is removed from the queue with its body.
 //!
 //! Deadlines (docs/SEAM.md S6). The queue tracks the time of the oldest event that Python has not
-//! taken: [`EventQueue::horizon_ns`]. Python's timers compare with it. A request counts from its
-//! arrival, even while it waits for memory ([`Arrival`]).
+//! taken: [`EventQueue::horizon_ns`]. Python's timers compare with it. Nothing that waits for
+//! memory or for a thread counts, because it would stop all timers of the node.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ struct State {
     levels: HashMap<Level, Event>,
     /// Positions in `queued` of events that may be withdrawn.
     withdrawable: HashMap<Withdrawable, u64>,
-    /// Times of unread events, and of requests that wait for memory.
+    /// Times of unread events.
     unread: Times,
     woken: bool,
     closed: bool,
@@ -112,19 +112,6 @@ impl Times {
     }
 }
 
-/// A request that has arrived and is not queued yet; the horizon stays at or before its arrival
-/// until this is dropped.
-pub struct Arrival {
-    queue: Arc<EventQueue>,
-    received_ns: u64,
-}
-
-impl Drop for Arrival {
-    fn drop(&mut self) {
-        self.queue.state.lock().unread.remove(self.received_ns);
-    }
-}
-
 /// The queue between the data plane and Python's control thread.
 pub struct EventQueue {
     clock: Arc<dyn Clock>,
@@ -162,12 +149,6 @@ impl EventQueue {
         if state.waiting > 0 {
             self.changed.notify_one();
         }
-    }
-
-    /// Records the arrival of a request that waits for memory before it is queued.
-    pub fn arrive(self: &Arc<Self>, received_ns: u64) -> Arrival {
-        self.state.lock().unread.add(received_ns);
-        Arrival { queue: self.clone(), received_ns }
     }
 
     /// Cancels request `id`, whose connection was closed: removes its event, or notifies Python if
