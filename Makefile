@@ -116,7 +116,7 @@ simulate-quorum: .venv/built ## seeded histories of the metadata quorum under fa
 simulate-replication: ## seeded histories of brokers that replicate a partition under faults, REPLICATION_SEEDS (100,000) of them; then wrong rules, which they find
 	REPLICATION_SEEDS=$${REPLICATION_SEEDS:-100000} cargo test --locked -q -p pykafka-broker --lib replication::simulation -- --include-ignored --nocapture 2>&1 | grep -v "^thread\|^note:"
 
-RECORDED := tests.simulation.quorum.mutants tests.handlers.cluster.mutants tests.spark.sink.histories.mutants
+RECORDED := tests.simulation.quorum.mutants tests.handlers.cluster.histories.mutants tests.spark.sink.histories.mutants
 record-seeds: .venv/built ## search again where a recorded history does not find its wrong rule any more (RECORD=--all searches for each)
 	REPLICATION_RECORD=1 cargo test --locked -q -p pykafka-broker --lib a_search_finds_each_wrong_rule -- --ignored --nocapture
 	@for module in $(RECORDED); do echo "== $$module"; python -m $$module $(RECORD) || exit 1; done
@@ -161,10 +161,10 @@ fuzz: need-fuzz ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a n
 	done
 
 torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers in Python and as many in Spark; groups beside threads that hog the GIL, HOG_SECONDS (600); clusters, ours and Apache Kafka's, CLUSTER_MINUTES (20), and of both together; needs root
-	python -m pytest -p no:xdist tests/faults/torture_ext4.py tests/faults/cluster/torture_disks.py
-	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py tests/faults/test_group_kill.py tests/faults/test_transactions_kill.py \
-	  tests/faults/test_compaction_kill.py tests/faults/test_copiers.py tests/faults/test_restarts.py tests/faults/test_lives.py
-	HOG_SECONDS=$${HOG_SECONDS:-600} python -m pytest -p no:xdist --timeout 0 tests/faults/test_gil_hogs.py
+	python -m pytest -p no:xdist tests/faults/disks/torture_ext4.py tests/faults/cluster/torture_disks.py
+	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py tests/faults/groups/test_group_kill.py tests/faults/transactions/test_transactions_kill.py \
+	  tests/faults/test_compaction_kill.py tests/faults/transactions/test_copiers.py tests/faults/test_restarts.py tests/faults/groups/test_lives.py
+	HOG_SECONDS=$${HOG_SECONDS:-600} python -m pytest -p no:xdist --timeout 0 tests/faults/groups/test_gil_hogs.py
 	TORTURE_ROUNDS=$${LEDGER_ROUNDS:-200} python -m pytest -p no:xdist \
 	  tests/faults/test_idempotent_crash.py tests/spark/test_crashes.py
 	python -m tests.faults.cluster.run --on ours --steps 12 --minutes $${CLUSTER_MINUTES:-20}
@@ -185,7 +185,7 @@ wheel: .venv/ready ## a manylinux wheel for each CPython found, in dist/ (PYTHON
 	@python tools/wheels.py $(or $(OUT),dist) $(or $(WHEEL_PROFILE),release) $(PYTHONS)
 
 settings: .venv/built ## random changes of settings over the wire, each followed by a restart, SETTINGS_SEQUENCES (10,000) times
-	SETTINGS_SEQUENCES=$${SETTINGS_SEQUENCES:-10000} python -m pytest -p no:xdist --timeout=0 tests/broker/test_settings_campaign.py
+	SETTINGS_SEQUENCES=$${SETTINGS_SEQUENCES:-10000} python -m pytest -p no:xdist --timeout=0 tests/broker/settings/test_settings_campaign.py
 
 docs: .venv/docs ## the documentation site, in target/site: warnings, such as links without a target, are errors
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build

@@ -21,7 +21,7 @@ from pykafka_core.cli.serve import ServeOptions
 from pykafka_core.log import Log
 from pykafka_core.protocol.messages import MetadataRequest
 from pykafka_core.types import RESOURCE_BROKER
-from tests.faults.disk_full_child import Sender
+from tests.faults.disks.disk_full_child import Sender
 from tests.support.evidence.logs import watch_lines
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.wire import Connection

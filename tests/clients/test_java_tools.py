@@ -9,7 +9,7 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core.metadata.health import State
-from tests.faults.disk_full_child import Sender
+from tests.faults.disks.disk_full_child import Sender
 from tests.support.brokers import Serve
 from tests.support.java import java
 from tests.support.patience import eventually

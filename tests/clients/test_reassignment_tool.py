@@ -9,7 +9,7 @@ import pytest
 from pykafka_core import Cluster
 from pykafka_core.cli import main
 from tests.cluster.clients import consume, isr_of
-from tests.cluster.throttles import (
+from tests.cluster.replicas.throttles import (
     BATCHES,
     ONE_BATCH,
     copied,

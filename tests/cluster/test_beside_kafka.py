@@ -21,8 +21,7 @@ from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import ClusterError, TopicAlreadyExistsError
 from pykafka_core.types import TRANSACTION_TOPIC, id_text, random_id
 from tests.cluster.clients import consume, create, leaders_of, produce, read_by_group
-from tests.cluster.growing import Growing, growing
-from tests.cluster.transactions import (
+from tests.cluster.transactions.transactions import (
     committed_offsets,
     coordinator_of,
     read_committed,
@@ -30,6 +29,7 @@ from tests.cluster.transactions import (
     transactional_producer,
     write,
 )
+from tests.cluster.voters.growing import Growing, growing
 from tests.formats.releases.corpus import HERE as RELEASES
 from tests.support.cli import run
 from tests.support.evidence.logs import watch

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.handlers.registry import API_VERSIONS
-from tests.handlers.quota_requests import CLIENT, INVALID_REQUEST, Entity, limit
+from tests.handlers.quotas.quota_requests import CLIENT, INVALID_REQUEST, Entity, limit
 from tests.support.examples import PAGES, ROOT
 from tests.support.patience import PATIENCE_S
 from tests.support.simulated.broker import SimulatedBroker

@@ -23,7 +23,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.faults.history import Outcome, Write
-from tests.faults.test_transactions_kill import QUICK, Transfers
+from tests.faults.transactions.test_transactions_kill import QUICK, Transfers
 from tests.support.dump import assert_files_are_sound
 from tests.support.patience import ATTEMPT_S, PATIENCE_S, POLL_S, eventually, seconds
 from tests.support.processes.server import Server, serving

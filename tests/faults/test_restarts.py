@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.faults.copiers import Watcher
 from tests.faults.described import Named, committed, describe_transactions, described, ends
-from tests.faults.members import ClassicGroup, ConsumerGroup, commit
+from tests.faults.groups.members import ClassicGroup, ConsumerGroup, commit
 from tests.faults.raw import NONE, create_topics, delete_group, find_coordinator
+from tests.faults.transactions.copiers import Watcher
 from tests.faults.writers import Appended, Transactions, Writer
 from tests.support.patience import PATIENCE_S, eventually, seconds
 from tests.support.processes.server import Server, serving

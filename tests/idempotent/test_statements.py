@@ -27,7 +27,7 @@ from pykafka_core.idempotent import (
 )
 from pykafka_core.idempotent.postgres import binary_copy
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
-from tests.idempotent.test_binary_copy import KINDS, TEXT, tables
+from tests.idempotent.postgres.test_binary_copy import KINDS, TEXT, tables
 
 KEY = PartitionKey(b"a" * 16, "orders", 0)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -21,8 +21,8 @@ from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord, Topic
 from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.quorum.wire.envelope import Endpoint
 from tests.cluster.clients import create as create_led_by
-from tests.cluster.growing import growing
-from tests.cluster.static import static_voters
+from tests.cluster.voters.growing import growing
+from tests.cluster.voters.static import static_voters
 from tests.quorum.live import LiveReplica
 from tests.support.evidence.logs import watch
 from tests.support.patience import PATIENCE_S, eventually

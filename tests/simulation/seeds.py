@@ -1,9 +1,9 @@
 """A world with all kinds of clients for each seed."""
 
-from tests.simulation.groups import committer, groups
-from tests.simulation.producers import producers
-from tests.simulation.readers import deleter, reader
-from tests.simulation.script import Script
+from tests.simulation.clients.groups import committer, groups
+from tests.simulation.clients.producers import producers
+from tests.simulation.clients.readers import deleter, reader
+from tests.simulation.clients.script import Script
 from tests.simulation.world import World
 
 

@@ -7,12 +7,20 @@ from random import Random
 from typing import Any
 
 from pykafka_core.types import PartitionId
+from tests.simulation.clients.script import (
+    Ask,
+    Client,
+    Put,
+    Script,
+    Sent,
+    Wait,
+    harms_next_transaction,
+)
 from tests.simulation.core import Door, SimulatedCore
 from tests.simulation.faults import FAILURES, NO_FAULTS, Faults
-from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.leadership import Leadership
 from tests.simulation.prepared import SETTINGS, TOPIC, exhaust, prepared_logs
-from tests.simulation.script import Ask, Client, Put, Script, Sent, Wait, harms_next_transaction
+from tests.simulation.rules.invariants import Invariants, Violation
 from tests.support.simulated.broker import SimulatedBroker
 from tests.support.simulated.fake_core import Marker
 

@@ -5,13 +5,13 @@ from itertools import islice
 
 from pykafka_core.coordinator.group.classic.due import DueInGroup, arm_loaded, run_due
 from pykafka_core.coordinator.group.classic.records import replay_group
-from pykafka_core.coordinator.group.consumer.due import (
+from pykafka_core.coordinator.group.consumer.replay import KINDS as CONSUMER_KINDS
+from pykafka_core.coordinator.group.consumer.replay import replay_consumer_group
+from pykafka_core.coordinator.group.consumer.timers.due import (
     DueInConsumerGroup,
     arm_loaded_consumers,
     run_consumer_due,
 )
-from pykafka_core.coordinator.group.consumer.replay import KINDS as CONSUMER_KINDS
-from pykafka_core.coordinator.group.consumer.replay import replay_consumer_group
 from pykafka_core.coordinator.group.offsets.deleted_topics import (
     REMOVAL,
     remove_gone,

@@ -31,8 +31,8 @@ class GroupState:
         consumer_groups: Consumer groups by group id; a group id is in only one of both mappings.
         offsets: Committed offsets of all groups.
         transactions: Open transactions that have committed offsets here.
-        deadlines: Deadlines, by keys of `classic.keys`, `consumer.keys` and the modules of
-            `offsets`.
+        deadlines: Deadlines, by keys of `classic.keys`, `consumer.timers.keys` and the modules
+            of `offsets`.
     """
 
     __slots__ = (

@@ -8,10 +8,10 @@ from sys import getsizeof
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS, Deadlines
 from pykafka_core.coordinator.shard import Turn
-from pykafka_core.coordinator.transaction.keys import Timeout
 from pykafka_core.coordinator.transaction.records import transaction_record
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.states import FOLLOWING, TransactionState
+from pykafka_core.coordinator.transaction.timers.keys import Timeout
 from pykafka_core.coordinator.transaction.transaction import Transaction
 from pykafka_core.errors import (
     CoordinatorLoadInProgressError,

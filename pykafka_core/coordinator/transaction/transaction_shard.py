@@ -5,15 +5,15 @@ from itertools import islice
 
 from pykafka_core.coordinator.shard import Turn
 from pykafka_core.coordinator.transaction.effects import markers_of
-from pykafka_core.coordinator.transaction.expiry import arm_expiry, expire
-from pykafka_core.coordinator.transaction.keys import EXPIRY, Timeout
 from pykafka_core.coordinator.transaction.records import (
     KIND,
     read_transaction,
     read_transactional_id,
 )
 from pykafka_core.coordinator.transaction.state import Transactions
-from pykafka_core.coordinator.transaction.timeouts import abort_timed_out, arm_timeouts
+from pykafka_core.coordinator.transaction.timers.expiry import arm_expiry, expire
+from pykafka_core.coordinator.transaction.timers.keys import EXPIRY, Timeout
+from pykafka_core.coordinator.transaction.timers.timeouts import abort_timed_out, arm_timeouts
 
 
 class TransactionShard(Transactions):

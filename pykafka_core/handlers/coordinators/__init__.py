@@ -1,1 +1,1 @@
-"""The APIs of the group coordinator and of the transaction coordinator."""
+"""Access to coordinators: FindCoordinator, their topics, and operations in their shards."""

@@ -17,7 +17,7 @@ from pykafka_core.metadata.directories import lost_by
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message
-from tests.broker.asked_channel import AskedChannel
+from tests.broker.membership.asked_channel import AskedChannel
 from tests.handlers.cluster_world import CLUSTER_ID, TOPIC_ID, ClusterWorld, directory
 from tests.support.simulated.fake_core import FakeCore
 

@@ -20,7 +20,7 @@ from pykafka_core.protocol.messages import FetchRequest
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.broker.metrics.surfaces import Capture, Found, check
 from tests.cluster.roles import BROKERS, CONTROLLERS, role_nodes
-from tests.faults.disk_full_child import AT_ONCE, STORAGE_ERROR, Sender
+from tests.faults.disks.disk_full_child import AT_ONCE, STORAGE_ERROR, Sender
 from tests.support.patience import PATIENCE_S, POLL_S, eventually
 from tests.support.wire import Connection
 

@@ -43,7 +43,7 @@ from pykafka_core.protocol.messages import (
     TxnOffsetCommitRequest,
 )
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
-from tests.broker.test_slices import TickingCore
+from tests.broker.control.test_slices import TickingCore
 from tests.handlers.group_requests import broker_with_coordinator, join_request, joined
 from tests.support.calls import counting_calls
 from tests.support.simulated.broker import SimulatedBroker

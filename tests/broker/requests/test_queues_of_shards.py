@@ -6,7 +6,7 @@ from pykafka_core.broker.runtime.turns import TURN_NS
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.handlers.outcome import Coordinated, GroupOperation
-from tests.broker.test_slices import step
+from tests.broker.control.test_slices import step
 from tests.handlers.group_requests import broker_with_coordinator
 from tests.support.simulated.broker import SimulatedBroker
 from tests.support.simulated.fake_core import FakeCore

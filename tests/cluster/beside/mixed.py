@@ -21,7 +21,7 @@ from pykafka_core.broker.storage.voters import VoterNode
 from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.types import id_text, random_id
 from tests.faults.cluster.clusters import NODES, SETTINGS, Cluster, NotBackError
-from tests.faults.cluster.network import Network
+from tests.faults.cluster.network.network import Network
 from tests.support.patience import PATIENCE_S
 from tests.support.processes.nodes import NOT_BUILT, format_kafka, kafka_command, serve_command
 

@@ -23,11 +23,11 @@ from tests.cluster.beside.agreement import disagreements
 from tests.cluster.beside.mixed import mixed
 from tests.cluster.beside.scenarios import SCENARIOS, Step
 from tests.cluster.beside.stage import AmissError, Stage
-from tests.faults.cluster.append_list import AppendList
 from tests.faults.cluster.clusters import NotBackError
-from tests.faults.cluster.queue import Queue
-from tests.faults.cluster.transactions import Transactions
-from tests.faults.cluster.workload import Workload
+from tests.faults.cluster.workloads.append_list import AppendList
+from tests.faults.cluster.workloads.queue import Queue
+from tests.faults.cluster.workloads.transactions import Transactions
+from tests.faults.cluster.workloads.workload import Workload
 from tests.faults.history import Anomaly
 
 

@@ -20,8 +20,8 @@ from tests.cluster.beside.stage import AmissError, Stage, leaders_of, until
 from tests.cluster.beside.stale import ALL_IN_SYNC, LEADER_ALONE, STALE, StaleWriter
 from tests.faults.cluster.administration import elect_preferred, reassign
 from tests.faults.cluster.clusters import NODES, QUIET
-from tests.faults.cluster.network import Network, around
-from tests.faults.cluster.workload import read_all
+from tests.faults.cluster.network.network import Network, around
+from tests.faults.cluster.workloads.workload import read_all
 from tests.support.java import java
 from tests.support.patience import PATIENCE_S
 

@@ -10,7 +10,7 @@ from tests.cluster.beside.mixed import Mixed
 from tests.faults.cluster.clusters import NODES
 from tests.faults.cluster.scenarios import wait_until_whole
 from tests.faults.cluster.views import partitions
-from tests.faults.cluster.workload import Workload
+from tests.faults.cluster.workloads.workload import Workload
 from tests.faults.history import Anomaly
 from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection

@@ -14,7 +14,7 @@ from pykafka_core.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from pykafka_core.handlers.coordinators import offset_commit, txn_offset_commit
+from pykafka_core.handlers.offsets import offset_commit, txn_offset_commit
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, finish
 from pykafka_core.protocol.messages import (
     DeleteTopicsRequest,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pykafka_core.coordinator.transaction.expiry import SEARCHED_MAX
 from pykafka_core.coordinator.transaction.states import TransactionState
+from pykafka_core.coordinator.transaction.timers.expiry import SEARCHED_MAX
 from tests.coordinator.transaction.world import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,

@@ -30,7 +30,7 @@ from pykafka_core.types import random_id
 from tests.faults.cluster.checker import Replica, split
 from tests.faults.cluster.clocks import Clocks
 from tests.faults.cluster.disks import Disk, memory, unmount
-from tests.faults.cluster.network import Network
+from tests.faults.cluster.network.network import Network
 from tests.support.costs import charge
 from tests.support.evidence.logs import watch
 from tests.support.patience import ATTEMPT_S, PATIENCE_S

@@ -20,16 +20,16 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from tests.faults.cluster.append_list import AppendList
 from tests.faults.cluster.checker import ClusterHistory, divergent_replicas
 from tests.faults.cluster.clusters import KINDS, NODES, Cluster, Need, NotBackError, cluster
 from tests.faults.cluster.disks import in_own_namespace
-from tests.faults.cluster.groups import Groups
-from tests.faults.cluster.java_clients import JavaCopier, JavaList
-from tests.faults.cluster.queue import Queue
 from tests.faults.cluster.scenarios import FAULTS, Step, carry_out, plan, wait_until_whole
-from tests.faults.cluster.transactions import Transactions
-from tests.faults.cluster.workload import Workload
+from tests.faults.cluster.workloads.append_list import AppendList
+from tests.faults.cluster.workloads.groups import Groups
+from tests.faults.cluster.workloads.java_clients import JavaCopier, JavaList
+from tests.faults.cluster.workloads.queue import Queue
+from tests.faults.cluster.workloads.transactions import Transactions
+from tests.faults.cluster.workloads.workload import Workload
 from tests.faults.history import Anomaly
 from tests.support.patience import PATIENCE_S
 

@@ -17,7 +17,14 @@ from pykafka_core.protocol import messages as m
 from tests.faults.cluster.administration import elect_preferred, reassign, unregister
 from tests.faults.cluster.clocks import JUMP_S
 from tests.faults.cluster.clusters import GUEST, NODES, SESSION_S, Cluster, Need
-from tests.faults.cluster.network import Way, against_the_ring, around, between, into, out_of
+from tests.faults.cluster.network.network import (
+    Way,
+    against_the_ring,
+    around,
+    between,
+    into,
+    out_of,
+)
 from tests.faults.cluster.views import Partition, partitions
 from tests.support.wire import Connection
 

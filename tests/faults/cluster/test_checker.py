@@ -13,6 +13,7 @@ from tests.faults.cluster.checker import (
     unread_records,
     wrong_copies,
 )
+from tests.faults.groups.lives import overlaps
 from tests.faults.history import (
     End,
     History,
@@ -24,7 +25,6 @@ from tests.faults.history import (
     Write,
     final_of,
 )
-from tests.faults.lives import overlaps
 
 
 def batch(offset: int, epoch: int, value: bytes) -> bytes:

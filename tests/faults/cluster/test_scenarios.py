@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException
 
 from tests.faults.cluster.run import Task, report, run
 from tests.faults.cluster.scenarios import FAULTS, PAIRS, TOUCHES_ALL, Place, plan
-from tests.faults.cluster.workload import fatal_errors
+from tests.faults.cluster.workloads.workload import fatal_errors
 
 
 @pytest.mark.kill

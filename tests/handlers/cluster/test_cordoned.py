@@ -13,7 +13,7 @@ from pykafka_core.protocol.messages import (
     UpdateFeaturesRequest,
 )
 from pykafka_core.types import RESOURCE_BROKER
-from tests.handlers.test_incremental_alter_configs import DELETE, SET
+from tests.handlers.configs.test_incremental_alter_configs import DELETE, SET
 from tests.support.simulated.broker import SimulatedBroker
 
 NAME = "cordoned.log.dirs"

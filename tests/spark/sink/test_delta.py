@@ -8,7 +8,7 @@ import pytest
 from pykafka_core.errors import ConfigurationError, UsageError
 from pykafka_core.idempotent import DeltaLedger
 from spark_udfs.sink import IdempotentSink
-from tests.idempotent.delta_tables import contents
+from tests.idempotent.delta.delta_tables import contents
 from tests.support.brokers import Serve
 from tests.support.spark.pipeline import Sent, run, send, stream
 

@@ -25,7 +25,7 @@ READ = {
     "rust/broker/src/seam/settings.rs": "tests/config/test_honoured.py",
     "rust/log/src/config.rs": "tests/config/test_honoured.py",
     "rust/record/tests/data": "tests/pyx/test_records.py",
-    "tests/faults/hogged_broker.py": "tests/faults/test_gil_hogs.py",
+    "tests/faults/groups/hogged_broker.py": "tests/faults/groups/test_gil_hogs.py",
     "tests/formats/golden/clean/data": "tests/log/test_golden.py",
     "tests/formats/golden/killed/data": "tests/cli/test_doctor.py",
     "tools/oracle_filter.py": "tests/test_oracle.py",

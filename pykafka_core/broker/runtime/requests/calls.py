@@ -95,7 +95,7 @@ def new_producer_id() -> LocalRequest:
     """Return an InitProducerId request: to respond with an id, the broker first gets a block of
     ids.
     """
-    from pykafka_core.handlers.coordinators import init_producer_id as handler
+    from pykafka_core.handlers.transactions import init_producer_id as handler
     from pykafka_core.protocol.messages import InitProducerIdRequest
 
     # The default in the schema is "", and an empty id is rejected.

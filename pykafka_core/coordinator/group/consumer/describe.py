@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from pykafka_core.coordinator.group.consumer.assignment.target import assignor_name
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     Assignment,
     ConsumerMember,
     assignment_of,
 )
-from pykafka_core.coordinator.group.consumer.target import assignor_name
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError

@@ -13,11 +13,11 @@ from pykafka_core.coordinator.group.consumer.member import (
     ConsumerMember,
 )
 from pykafka_core.coordinator.group.consumer.regexes import check_regex
-from pykafka_core.coordinator.group.consumer.session import (
+from pykafka_core.coordinator.group.consumer.steps import put_member, reconcile, renew
+from pykafka_core.coordinator.group.consumer.timers.session import (
     forget_deadlines,
     touch,
 )
-from pykafka_core.coordinator.group.consumer.steps import put_member, reconcile, renew
 from pykafka_core.coordinator.group.consumer.topics import (
     TopicsView,
 )

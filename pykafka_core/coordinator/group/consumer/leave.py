@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable
 
+from pykafka_core.coordinator.group.consumer.assignment.epochs import (
+    begin_epoch,
+    epoch_after_removal,
+)
 from pykafka_core.coordinator.group.consumer.draft import Draft
-from pykafka_core.coordinator.group.consumer.epochs import begin_epoch, epoch_after_removal
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     HOLDS_NOTHING,
@@ -17,7 +20,10 @@ from pykafka_core.coordinator.group.consumer.records import (
     target_epoch_record,
 )
 from pykafka_core.coordinator.group.consumer.regexes import unused_regexes
-from pykafka_core.coordinator.group.consumer.session import forget_deadlines, watch_revocation
+from pykafka_core.coordinator.group.consumer.timers.session import (
+    forget_deadlines,
+    watch_revocation,
+)
 from pykafka_core.coordinator.group.consumer.topics import (
     NO_METADATA_HASH,
     TopicsView,

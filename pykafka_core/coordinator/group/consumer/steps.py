@@ -6,22 +6,22 @@ is calculated for a new epoch, if the last one is old enough. The member takes o
 own target.
 """
 
+from pykafka_core.coordinator.group.consumer.assignment.epochs import begin_epoch, next_epoch
+from pykafka_core.coordinator.group.consumer.assignment.reconcile import Target, reconciled
+from pykafka_core.coordinator.group.consumer.assignment.target import assignor_name, target_records
 from pykafka_core.coordinator.group.consumer.draft import Draft
-from pykafka_core.coordinator.group.consumer.epochs import begin_epoch, next_epoch
 from pykafka_core.coordinator.group.consumer.group import NO_TIME_MS, ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     Assignment,
     ConsumerGroupState,
     ConsumerMember,
 )
-from pykafka_core.coordinator.group.consumer.reconcile import Target, reconciled
 from pykafka_core.coordinator.group.consumer.records import (
     current_record,
     member_record,
 )
 from pykafka_core.coordinator.group.consumer.regexes import resolve_regexes
-from pykafka_core.coordinator.group.consumer.session import watch_revocation
-from pykafka_core.coordinator.group.consumer.target import assignor_name, target_records
+from pykafka_core.coordinator.group.consumer.timers.session import watch_revocation
 from pykafka_core.coordinator.group.consumer.topics import (
     TopicsView,
     found_topics,

@@ -7,23 +7,23 @@ from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL
 from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.join import replaced_static
-from pykafka_core.coordinator.group.consumer.keys import ConsumerDue, DueInConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     ClassicSide,
     ConsumerGroupState,
     ConsumerMember,
     MemberState,
 )
-from pykafka_core.coordinator.group.consumer.session import (
-    forget_deadlines,
-    touch,
-    watch,
-)
 from pykafka_core.coordinator.group.consumer.steps import (
     is_assignment_due,
     put_member,
     reconcile,
     renew,
+)
+from pykafka_core.coordinator.group.consumer.timers.keys import ConsumerDue, DueInConsumerGroup
+from pykafka_core.coordinator.group.consumer.timers.session import (
+    forget_deadlines,
+    touch,
+    watch,
 )
 from pykafka_core.coordinator.group.consumer.topics import TopicsView
 from pykafka_core.coordinator.group.migration.asked import ClassicJoin, ClassicSync

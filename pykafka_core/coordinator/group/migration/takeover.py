@@ -6,7 +6,7 @@ from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.rebalance import answer_join, refuse_sync
 from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
-from pykafka_core.coordinator.group.consumer.session import touch
+from pykafka_core.coordinator.group.consumer.timers.session import touch
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
 from pykafka_core.errors import RebalanceInProgressError

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykafka_core.coordinator.group.consumer.assignment.target import ASSIGNORS
 from pykafka_core.coordinator.group.consumer.assignors.range import assign_range
 from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec, subscribers_of
 from pykafka_core.coordinator.group.consumer.assignors.uniform import assign_uniform
 from pykafka_core.coordinator.group.consumer.member import Assignment
-from pykafka_core.coordinator.group.consumer.target import ASSIGNORS
 from tests.support.calls import counting_calls
 
 TOPICS = [name.encode() * 16 for name in "tuvw"]

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.coordinator.group.consumer.due import RETRY_MS
-from pykafka_core.coordinator.group.consumer.epochs import EPOCH_MAX
+from pykafka_core.coordinator.group.consumer.assignment.epochs import EPOCH_MAX
 from pykafka_core.coordinator.group.consumer.member import ConsumerGroupState
 from pykafka_core.coordinator.group.consumer.records import epoch_record
+from pykafka_core.coordinator.group.consumer.timers.due import RETRY_MS
 from pykafka_core.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
+from pykafka_core.coordinator.group.consumer.assignment.reconcile import Target, reconciled
 from pykafka_core.coordinator.group.consumer.member import (
     NOTHING,
     Assignment,
@@ -12,7 +13,6 @@ from pykafka_core.coordinator.group.consumer.member import (
     MemberState,
     held_since,
 )
-from pykafka_core.coordinator.group.consumer.reconcile import Target, reconciled
 from pykafka_core.errors import FencedMemberEpochError
 
 STABLE, UNREVOKED = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS

@@ -1,0 +1,1 @@
+"""The deadlines of consumer groups and their members."""

@@ -1,0 +1,116 @@
+"""``dump-log`` has the same output as Kafka's DumpLogSegments for the same files."""
+
+import json
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from pykafka_core._core import build_batch
+from pykafka_core.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+GOLDEN = Path(__file__).parents[2] / "formats" / "golden"
+KAFKA = Path(__file__).parents[1] / "golden" / "DumpLogSegments.txt"
+"""The output of Kafka 4.2.1 for golden files with --print-data-log, without the directories'
+paths."""
+
+
+def run(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(["dump-log", *map(str, arguments)])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_every_line_equals_that_of_kafka(capsys: Capture) -> None:
+    root = GOLDEN / "clean" / "data"
+    expected = KAFKA.read_bytes().decode().split("\n")
+    files = [line.removeprefix("Dumping ") for line in expected if line.startswith("Dumping ")]
+    assert run("--print-data-log", *(root / file for file in files)) == 0
+    found = capsys.readouterr().out.replace(f"{root}/", "").split("\n")
+    assert [comparable(line) for line in found] == [comparable(line) for line in expected]
+
+
+def comparable(line: str) -> str:
+    """Return the line without trailing spaces, and with one replacement character for each run:
+    Java and Python replace different numbers of invalid bytes.
+    """
+    return re.sub("\ufffd+", "\ufffd", line.rstrip())
+
+
+def test_files_of_kafka_have_no_fault(capsys: Capture) -> None:
+    partitions = [path.parent for path in (GOLDEN / "clean" / "data").glob("*/*.log")]
+    assert run("--verify", "--deep-iteration", *sorted(set(partitions))) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_json_rows_name_their_file(tmp_path: Path, capsys: Capture) -> None:
+    path = segment(tmp_path)
+    assert run("--print-data-log", "--json", path) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["file"] for row in rows} == {str(path)}
+    assert [row["payload"] for row in rows if "offset" in row] == ["v"] * 6
+
+
+def test_missing_or_invalid_log_is_reported(tmp_path: Path, capsys: Capture) -> None:
+    assert run(tmp_path) == 2
+    assert run(tmp_path / "x.log") == 2
+    assert run(tmp_path / f"{0:020}.log") == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+def segment(directory: Path) -> Path:
+    path = directory / "00000000000000000005.log"
+    batches = [build_batch([(b"k", b"v")] * 3, base_offset=o, leader_epoch=0) for o in (5, 8)]
+    path.write_bytes(b"".join(batches) + bytes(4096))
+    return path
+
+
+def test_batches_are_printed_in_the_format_of_kafka(tmp_path: Path, capsys: Capture) -> None:
+    path = segment(tmp_path)
+    assert run(path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"Dumping {path}", "Log starting offset: 5"]
+    assert lines[2].startswith(
+        "baseOffset: 5 lastOffset: 7 count: 3 baseSequence: -1 lastSequence: -1 producerId: -1 "
+        "producerEpoch: -1 partitionLeaderEpoch: 0 isTransactional: false isControl: false "
+        "deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: -1 size: "
+    )
+    assert lines[2].endswith(" isvalid: true")
+    assert len(lines) == 4
+
+
+def test_a_changed_byte_is_a_fault(tmp_path: Path, capsys: Capture) -> None:
+    path = segment(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[70] ^= 1
+    path.write_bytes(data)
+    assert run("--verify", path) == 1
+    out, errors = capsys.readouterr()
+    assert out == f"{path}: batch at 0 does not match its CRC\n"
+    assert "1 fault found" in errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "fault"),
+    [
+        (".index", struct.pack(">ii", 5, 9), "offset 10 is not the last of a batch at position 9"),
+        (".index", struct.pack(">ii", 1, 0), "offset 6 is not the last of a batch at position 0"),
+        (".index", struct.pack(">ii", 2, 0) + b"\1\1\1", "11 is not a multiple of an entry's 8"),
+        (".timeindex", struct.pack(">qi", 9, 2), "timestamp 9 ends at offset 7"),
+        (".timeindex", struct.pack(">qi", -1, 1), "timestamp -1 ends at offset 6"),
+        (".timeindex", b"\1\1", "2 is not a multiple of an entry's 12"),
+        (".txnindex", b"\1\1\1", "3 is not a multiple of an entry's 34"),
+    ],
+)
+def test_an_index_must_point_at_the_ends_of_batches(
+    tmp_path: Path, capsys: Capture, kind: str, entry: bytes, fault: str
+) -> None:
+    index = segment(tmp_path).with_suffix(kind)
+    index.write_bytes(entry)
+    assert run("--verify", index) == 1
+    assert fault in capsys.readouterr().out
