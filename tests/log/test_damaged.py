@@ -136,7 +136,7 @@ def test_repair_leaves_a_compacted_copy_as_it_is(
     for file in path.glob(f"{gone.stem}.*"):
         file.unlink()
     repair(path, yes=False, keep=False, as_json=False)
-    assert "1 partition is whole" in capsys.readouterr().out
+    assert "1 partition is intact" in capsys.readouterr().out
 
 
 def test_a_segment_that_an_index_remembers_is_missed(whole: Path, tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ def test_a_missing_or_old_java_is_named(alone: pytest.MonkeyPatch, tmp_path: Pat
     with pytest.raises(SparkSetupError, match=r"java is openjdk.*11\.0\.2.*: install a JDK 17"):
         configure_spark(SparkSession.builder)
     script(tmp_path / "bin" / "java", picked)
-    with pytest.raises(SparkSetupError, match=r"java tells no version: install a JDK 17"):
+    with pytest.raises(SparkSetupError, match=r"java prints no version: install a JDK 17"):
         configure_spark(SparkSession.builder)
 
 

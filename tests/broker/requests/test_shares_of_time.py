@@ -45,7 +45,7 @@ class Clients:
         """Add clients with requests of this length."""
         for _ in range(count):
             self._numbers += 1
-            asked = SimpleNamespace(key=self._numbers, lane=lane, steps=steps)
+            asked = SimpleNamespace(key=self._numbers, lane=lane, steps=steps, admit=lambda: True)
             self.jobs.take(cast("Any", asked))
 
     def _work(self, asked: Any) -> Slices[None]:

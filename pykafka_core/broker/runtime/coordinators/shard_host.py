@@ -283,10 +283,8 @@ class ShardHost(Generic[S]):
             run, waiter, _ = self._queue.popleft()
             self._run(self._machine, run, waiter)
             if self._core.now_ns() >= deadline_ns:
-                self._resume()
                 break
-        if self._machine is not None:
-            self._arm()
+        self._resume()
 
     def carry_on_loading(self) -> Slices[None] | None:
         """Return the replay of the last read, in slices, if it has not started; from now on it
@@ -350,9 +348,13 @@ class ShardHost(Generic[S]):
         self._ready(self)
 
     def _resume(self) -> None:
-        """Let `work_off` continue with the queue."""
-        if self._queue and self._machine is not None and not self._is_full:
+        """Let `work_off` continue with the queue; without one, await the next deadline."""
+        if self._machine is None:
+            return
+        if self._queue and not self._is_full:
             self._ready(self)
+        else:
+            self._arm()
 
     def _refuse(self, waiter: Waiter, error_code: int) -> None:
         """Deliver an error after the pending batches: the operation may have read uncommitted
