@@ -282,6 +282,7 @@ fn a_stalled_frame_that_blocks_others_is_closed_and_they_continue() {
     let sending = std::thread::spawn(move || sender.send(CONTROL, CONTROL_VERSION, &body));
     let request = broker.request();
     broker.core.respond([(request.id, vec![].into())]);
+    drop(request);
     sending.join().expect("all was sent");
     waiting.receive(CONTROL, CONTROL_VERSION);
     assert!(still.is_closed());
