@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pykafka_forks::OfProcess;
 use pykafka_log::{
     AppendOptions, AppendOrigin, Clock, Durability, Flusher, LibraryLog, Log, LogConfig,
-    ManualClock, OpenError, StorageError, SystemClock,
+    ManualClock, OpenError, ReadError, StorageError, SystemClock,
 };
 use pykafka_record::LeaderEpoch;
 use pyo3::exceptions::PyValueError;
@@ -131,7 +131,7 @@ impl PyLog {
     /// Opens a read-only log again if others changed it.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         self.check_process(py)?;
-        py.detach(|| self.look_again()).map_err(|error| open_error(py, &error))
+        py.detach(|| self.follow()).map_err(|error| open_error(py, &error))
     }
 
     /// Whole batches from `offset` on, the offset of the next read, and the opens before it.
@@ -198,7 +198,7 @@ impl PyLog {
     fn offset_for_timestamp(&self, py: Python<'_>, timestamp: i64) -> PyResult<Option<(i64, i64)>> {
         self.check_process(py)?;
         let found = py.detach(|| {
-            self.look_again()?;
+            self.follow()?;
             self.reading(|log| Ok(log.offset_for_timestamp(timestamp, i64::MAX)?))
         });
         let (found, _) = found.map_err(|error| error.to_python(py))?;
@@ -277,7 +277,7 @@ impl PyLog {
         self.check_process(py)?;
         let read = |log: &Log| collect(log, &log.range(start, end)?);
         let rows = py.detach(|| {
-            self.look_again()?;
+            self.follow()?;
             self.reading(read)
         });
         Ok(rows.map_err(|error| error.to_python(py))?.0)
@@ -289,15 +289,28 @@ impl PyLog {
         &self,
         read: impl Fn(&Log) -> Result<T, ReadingError>,
     ) -> Result<(T, usize), ReadingError> {
-        for _ in 1..READS_MAX {
+        let mut reads_left = READS_MAX;
+        loop {
             let (log, opens) = self.current();
             let result = read(&log);
-            if result.is_ok() || !self.look_again()? {
+            reads_left -= 1;
+            if matches!(&result, Err(ReadingError::Read(ReadError::OffsetOutOfRange { .. }))) {
+                // The next open may have the offset; further ones would only show other appends.
+                reads_left = reads_left.min(1);
+            }
+            if result.is_ok() || reads_left == 0 || !self.look_again()? {
                 return Ok((result?, opens));
             }
         }
-        let (log, opens) = self.current();
-        Ok((read(&log)?, opens))
+    }
+
+    /// Returns whether the log was opened again. While others change its directory, the open log
+    /// remains: it only reads the files that it was opened with.
+    fn follow(&self) -> Result<bool, OpenError> {
+        match self.look_again() {
+            Err(OpenError::Changing { .. }) => Ok(false),
+            looked => looked,
+        }
     }
 
     /// Returns whether the log was opened again.

@@ -471,6 +471,21 @@ fn a_segment_that_was_replaced_under_the_same_name_is_not_read_as_the_old_one() 
     assert!(!library.refresh().unwrap());
 }
 
+/// Each read at the end opened the log again.
+#[test]
+fn a_torn_tail_is_not_taken_for_an_append() {
+    let writer = Writer::new();
+    let torn = &batch_at(&writer, 29)[..70];
+    let base = writer.log.segments().last().unwrap().0;
+    let path = Path::new(Writer::PARTITION).join(format!("{base:020}.log"));
+    let bytes = [&writer.disk.read(&path).unwrap()[..], torn].concat();
+    writer.disk.remove_file(&path).unwrap();
+    writer.disk.create_anew(&path).unwrap().write_at(&bytes, 0).unwrap();
+    let (library, _) = writer.read().unwrap();
+    assert_eq!(library.log().log_end_offset(), 30);
+    assert!(!library.refresh().unwrap());
+}
+
 #[test]
 fn a_directory_that_left_is_an_error_and_not_an_empty_log() {
     let writer = Writer::new();

@@ -236,7 +236,7 @@ impl LibraryLog {
         let Home::Foreign(foreign) = &self.home else { return Ok(false) };
         let now = foreign.see()?;
         // An append into a mapped window changes neither the size nor the time of a file.
-        if foreign.is_seen(&now) && !self.log().has_bytes_after_end() {
+        if foreign.is_seen(&now) && !self.log().has_batch_after_end() {
             return Ok(false);
         }
         *self.log.lock() = Arc::new(foreign.open(now)?.0);

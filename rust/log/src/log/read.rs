@@ -16,7 +16,7 @@ use crate::error::{ReadError, StorageError};
 use crate::file_names::FileKind;
 use crate::log::types::FetchData;
 use crate::segment::SegmentFiles;
-use crate::segment::scan::peek_offsets;
+use crate::segment::scan::{is_batch, peek_offsets};
 
 /// Bytes that are read in addition to the requested size, because an index entry may be up to an
 /// interval before the wanted batch.
@@ -70,14 +70,13 @@ impl Log {
         Ok(start..end.max(start))
     }
 
-    /// True if bytes follow the last batch, as after an append by another process, or if its file
-    /// cannot be read.
-    pub(crate) fn has_bytes_after_end(&self) -> bool {
+    /// True if another batch follows the last one, as after an append by another process, or if its
+    /// file cannot be read. A torn tail does not count: it stays until the log is opened for writing.
+    pub(crate) fn has_batch_after_end(&self) -> bool {
         let Ok(snapshot) = self.snapshot() else { return false };
         let Some(last) = snapshot.segments.last() else { return false };
-        let mut bytes = [0; HEADER_SIZE];
-        let read = last.files.log().map(|file| file.read_at(&mut bytes, last.size));
-        !matches!(read, Ok(Ok(_))) || bytes.iter().any(|byte| *byte != 0)
+        let found = last.files.log().map(|file| is_batch(&*file, last.size));
+        !matches!(found, Ok(Ok(false)))
     }
 
     fn read_in(&self, snapshot: &Snapshot, request: &Request) -> Result<FetchData, ReadError> {

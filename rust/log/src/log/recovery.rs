@@ -49,7 +49,7 @@ use std::collections::BTreeSet;
 
 use pykafka_record::BatchHeader;
 
-use self::behind::{is_batch, last_non_zero, peek_batch};
+use self::behind::{last_non_zero, peek_batch};
 use self::dir_view::DirView;
 use self::gap::Gap;
 use self::look::Look;
@@ -63,7 +63,7 @@ use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{FileKind, SYNC_FAILED_FILE, file_name};
 use crate::log::types::OnDamage;
 use crate::segment::indexes::Indexes;
-use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::scan::{BatchScanner, ScanError, is_batch};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 

@@ -91,6 +91,16 @@ impl<'s> StoredBatch<'s> {
     }
 }
 
+/// True if a batch with a valid CRC starts at `position`.
+pub(crate) fn is_batch(file: &dyn ReadFile, position: u64) -> io::Result<bool> {
+    let mut header = [0; HEADER_SIZE];
+    let read = file.read_at(&mut header, position)?;
+    match BatchHeader::read(&header[..read]) {
+        Ok(header) => is_crc_valid(file, position, &header),
+        Err(_) => Ok(false),
+    }
+}
+
 /// True if the batch at `position` matches the CRC in `header`. Reads the batch in chunks.
 pub(crate) fn is_crc_valid(
     file: &dyn ReadFile,

@@ -10,7 +10,7 @@ use crate::disk::ReadFile;
 use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::segment::offset_index::OffsetEntry;
-use crate::segment::scan::{is_crc_valid, peek_offsets};
+use crate::segment::scan::{is_batch, is_crc_valid, peek_offsets};
 
 /// The bytes after the end of the valid batches.
 pub(super) struct Tail {
@@ -270,16 +270,6 @@ pub(super) fn peek_batch(
     let read = file.read_at(&mut header, start)?;
     let size = plausible_size(&header[..read], end.saturating_sub(start), offset_min);
     Ok(peek_offsets(&header[..read]).filter(|_| size.is_some()).map(|(base_offset, _)| base_offset))
-}
-
-/// True if a batch with a valid CRC starts at `position`.
-pub(super) fn is_batch(file: &dyn ReadFile, position: u64) -> std::io::Result<bool> {
-    let mut header = [0; HEADER_SIZE];
-    let read = file.read_at(&mut header, position)?;
-    match BatchHeader::read(&header[..read]) {
-        Ok(header) => is_crc_valid(file, position, &header),
-        Err(_) => Ok(false),
-    }
 }
 
 #[cfg(test)]

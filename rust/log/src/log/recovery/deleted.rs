@@ -7,7 +7,7 @@
 
 use pykafka_record::{Batch, HEADER_SIZE};
 
-use super::behind::{Torn, find_batch, is_batch};
+use super::behind::{Torn, find_batch};
 use super::dir_view::DirView;
 use super::look::Look;
 use super::recovered::FoundSegment;
@@ -16,7 +16,7 @@ use crate::disk::ReadFile;
 use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::segment::offset_index::OffsetEntry;
-use crate::segment::scan::{HeaderScanner, ScanError};
+use crate::segment::scan::{HeaderScanner, ScanError, is_batch};
 
 impl Look<'_> {
     /// The first whole batch after the bad one at `position`, if only deleted records are between

@@ -8,14 +8,14 @@
 
 use pykafka_record::HEADER_SIZE;
 
-use super::behind::{is_batch, last_non_zero};
+use super::behind::last_non_zero;
 use super::dir_view::DirView;
 use super::look::Look;
 use super::recovered::FoundSegment;
 use super::stored_indexes::{has_entries, sealed};
 use crate::error::{Damage, StorageError};
 use crate::file_names::FileKind;
-use crate::segment::scan::{HeaderScanner, ScanError, peek_offsets};
+use crate::segment::scan::{HeaderScanner, ScanError, is_batch, peek_offsets};
 
 impl Look<'_> {
     /// Leaves out empty segments within the offsets of the one before them.
