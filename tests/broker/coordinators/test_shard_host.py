@@ -589,6 +589,25 @@ def test_a_deadline_counts_from_the_commit_of_its_turn() -> None:
     assert machine.deadlines.get("soon") is None
 
 
+def test_a_deadline_of_a_turn_that_writes_runs_without_a_further_turn() -> None:
+    """No timer was set after the commit."""
+    world = World()
+    world.run()
+
+    def write_and_arm(machine: Register, waiter: Waiter, turn: Turn) -> None:
+        put(b"k", b"v", machine, waiter, turn)
+        machine.deadlines.set("soon", 20)
+
+    world.submit(write_and_arm)
+    world.run()
+    world.core.clock_ns = 1_000
+    world.timers.run(1_000)
+    world.run()
+    machine = world.host.machine
+    assert machine is not None
+    assert machine.deadlines.get("soon") is None
+
+
 def test_a_deadline_is_judged_by_the_oldest_operation_in_the_queue() -> None:
     """The first operation may not be the oldest one: requests about several groups take turns."""
     world = World(hold_appends=True)

@@ -22,11 +22,13 @@ class Clients:
 
     Attributes:
         used: Steps by length of the request.
+        has_memory: Whether a medium request may start.
     """
 
     def __init__(self) -> None:
         self.clock_ns = 0
         self.used = Counter[int]()
+        self.has_memory = True
         self._numbers = 0
         ignored = SimpleNamespace(
             add=lambda *_: None, remove=lambda *_: None, committed=lambda _: None
@@ -45,7 +47,12 @@ class Clients:
         """Add clients with requests of this length."""
         for _ in range(count):
             self._numbers += 1
-            asked = SimpleNamespace(key=self._numbers, lane=lane, steps=steps, admit=lambda: True)
+            asked = SimpleNamespace(
+                key=self._numbers,
+                lane=lane,
+                steps=steps,
+                admit=lambda: steps != MEDIUM or self.has_memory,
+            )
             self.jobs.take(cast("Any", asked))
 
     def _work(self, asked: Any) -> Slices[None]:
@@ -93,3 +100,16 @@ def test_time_without_requests_gives_no_claim_to_more_than_half() -> None:
     clients.add(SHORT)
     clients.run(20)
     assert clients.share(SHORT) == pytest.approx(0.5, abs=0.05)
+
+
+def test_requests_that_waited_for_memory_leave_shares_of_the_time_to_others() -> None:
+    """They ran one after the other, and all others waited for the last one."""
+    clients = Clients()
+    clients.has_memory = False
+    clients.add(MEDIUM, count=10_000)
+    clients.run(1)
+    assert clients.used == {}
+    clients.has_memory = True
+    clients.add(SHORT)
+    clients.run(20)
+    assert clients.share(SHORT) == pytest.approx(1 / 3, abs=0.05)

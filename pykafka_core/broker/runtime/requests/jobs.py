@@ -52,8 +52,9 @@ class Jobs:
     group. A connection has one request at a time, so all connections get equal shares of a queue.
 
     A job starts only with memory for its decoded request; large requests without memory wait in
-    one more queue. A request that waits for others (a rebalance, a disk, another node) releases
-    its memory. So only jobs that run hold memory, and a job waits for memory only while others run.
+    one more queue, which gets an equal share, too. A request that waits for others (a rebalance, a
+    disk, another node) releases its memory. So only jobs that run hold memory, and a job waits for
+    memory only while others run.
 
     Args:
         core: Provides the clock.
@@ -80,8 +81,9 @@ class Jobs:
         self._maintenance = maintenance
         self._coordinators = coordinators
         self._unread = unread
-        self._answers, self._new, self._begun = _Queue(), _Queue(), _Queue()
-        self._queues = (self._answers, self._new, self._begun)
+        self._answers, self._new, self._begun, self._large = (_Queue() for _ in range(4))
+        self._queues = (self._answers, self._new, self._begun, self._large)
+        """`_large` has only a share of the time: its jobs are in `_without_memory`."""
         self._without_memory: OrderedDict[Hashable, _Job] = OrderedDict()
         self._deadline_ns = 0
         self.propose: Callable[[Asked, Propose], object] = _refuse_to_propose
@@ -132,7 +134,7 @@ class Jobs:
         while now_ns < deadline_ns and (taken := self._take()) is not None:
             queue, (asked, work) = taken
             stop_ns = min(now_ns + SLICE_NS, deadline_ns)
-            if queue is self._new:
+            if queue in (self._new, self._large):
                 # The deadline does not turn a short job into a long one.
                 stop_ns = now_ns + FIRST_SLICE_NS
             work = work or self._read(asked)
@@ -154,14 +156,17 @@ class Jobs:
 
     def _take(self) -> tuple[_Queue, _Job] | None:
         """Return the next job that has memory, and its queue; None if there is none."""
+        queue = self._next()
         large = next(iter(self._without_memory.values()), None)
-        if large is not None and large[0].admit():
-            return self._new, self._without_memory.popitem(last=False)[1]
-        while (queue := self._next()) is not None:
+        is_turn_of_large = queue is None or self._large.used_ns <= queue.used_ns
+        if large is not None and is_turn_of_large and large[0].admit():
+            return self._large, self._without_memory.popitem(last=False)[1]
+        while queue is not None:
             job = queue.pop()
             if queue is not self._new or job[0].admit():
                 return queue, job
             self._without_memory[job[0].key] = job
+            queue = self._next()
         return None
 
     def _next(self) -> _Queue | None:
