@@ -324,7 +324,8 @@ def stalls_at(turn: Turn) -> int:
 def note_stall(turn: Turn) -> None:
     """Count a resignation for a slow disk. The next one takes twice as long.
 
-    The proof may be wrong where the time of a sync varies: then a leader has to stay at last.
+    One long sync counts as a slow disk, as in Kafka. So where the time of a sync varies much, a
+    leader may resign although the other disks are as slow.
     """
     if turn.came_ms >= stalls_at(turn):
         turn.stalls += 1
