@@ -33,7 +33,7 @@ mod snapshot;
 mod state;
 pub(crate) mod swap;
 pub(crate) mod sync;
-mod truncate;
+pub(crate) mod truncate;
 pub(crate) mod types;
 pub(crate) mod verification;
 mod view;

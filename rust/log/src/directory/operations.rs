@@ -25,7 +25,7 @@ use crate::directory_names::{PartitionKey, partition_key};
 use crate::error::{OpenError, StorageError};
 use crate::log::Log;
 use crate::log::compaction::{CompactionOptions, CompactionReport, Dirtiness};
-use crate::log::sync::Round;
+use crate::log::truncate::Remains;
 use crate::log::types::{LogOffsets, OnDamage, Recovery};
 
 /// The files that a new log start offset must reach.
@@ -94,11 +94,15 @@ impl LogDirectory {
     /// Lowers the checkpoints first, because a log that ends below its checkpoints is treated as
     /// damaged.
     pub fn truncate_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
-        let _held = self.give_up(log, offset)?;
+        let held = log.hold_recovery_point();
+        let remains = held.give_up(offset)?;
+        self.lower_checkpoints(log, remains)?;
         log.truncate_to(offset)?;
-        // A compaction may have ended in between, and a gap that it left before `offset` makes the
-        // log end earlier.
-        self.lower_cleaner_offset(log, offset.min(log.log_end_offset()));
+        let log_end_offset = log.log_end_offset();
+        if log_end_offset < remains.log_end_offset {
+            // A compaction that ended in between left a gap before `offset`.
+            self.lower_checkpoints(log, Remains { log_end_offset, ..remains })?;
+        }
         Ok(())
     }
 
@@ -110,7 +114,10 @@ impl LogDirectory {
         {
             // Lowered to 0, because a kill may leave a log without segments and without a recorded
             // start, which ends at 0.
-            let _held = self.give_up(log, 0)?;
+            let held = log.hold_recovery_point();
+            held.give_up_all()?;
+            let remains = Remains { log_end_offset: 0, log_start_offset: offset };
+            self.lower_checkpoints(log, remains)?;
             log.truncate_fully_and_start_at(offset)?;
         }
         self.lower_cleaner_offset(log, offset);
@@ -177,19 +184,21 @@ impl LogDirectory {
         Ok((left, recovery))
     }
 
-    /// Lowers the checkpoints of `log` to at most `offset`. The recovery point stays there while
-    /// the returned [`Round`] exists.
-    fn give_up<'a>(&self, log: &'a Log, offset: i64) -> Result<Round<'a>, StorageError> {
-        let held = log.hold_recovery_point();
-        let recovery_point = held.give_up(offset)?;
+    /// Lowers the checkpoints of `log` to the bounds that a truncation leaves.
+    fn lower_checkpoints(&self, log: &Log, remains: Remains) -> Result<(), StorageError> {
         let key = partition_key(log.dir());
         {
             let offsets = &mut self.state.lock().offsets;
-            lower(&mut offsets.high_watermarks, &key, recovery_point);
-            lower(&mut offsets.cleaner_offsets, &key, offset);
+            // Also the recovery point, which an emptied log keeps from the time before.
+            for offsets in offsets.promised_mut() {
+                lower(offsets, &key, remains.log_end_offset);
+            }
         }
         self.checkpoint(&[])?;
-        Ok(held)
+        // Afterwards, because a synced record between the log start offset and the first segment
+        // counts as lost.
+        lower(&mut self.state.lock().offsets.log_starts, &key, remains.log_start_offset);
+        self.write_checkpoints(self.checkpoints.lock(), LOG_STARTS)
     }
 
     fn lower_cleaner_offset(&self, log: &Log, offset: i64) {

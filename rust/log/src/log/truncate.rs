@@ -71,21 +71,33 @@ impl Log {
     }
 }
 
+/// The bounds of a log that is about to be truncated. They limit its checkpoints.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Remains {
+    /// The lowest log end offset that a kill during the truncation leaves.
+    pub(crate) log_end_offset: i64,
+    /// The largest log start offset of a log that ends there.
+    pub(crate) log_start_offset: i64,
+}
+
 impl Round<'_> {
-    /// Lowers the recovery point to `offset`, or to the start of the batch that contains it,
-    /// because these records will be removed. Returns the recovery point.
-    pub(crate) fn give_up(&self, offset: i64) -> Result<i64, StorageError> {
+    /// Lowers the recovery point to the end of the last batch that [`Log::truncate_to`] keeps.
+    pub(crate) fn give_up(&self, offset: i64) -> Result<Remains, StorageError> {
         check_offset(offset)?;
         let log = self.log();
-        let end = match log.read(offset.max(log.log_start_offset()), 0, i64::MAX, true) {
-            Ok(data) if !data.bytes.is_empty() => data.base_offset,
-            // The offset is above the log end, or the batch is unreadable.
-            _ => offset,
-        };
         let mut state = log.write();
         state.check_writable()?;
-        state.recovery_point.lower_to(end.min(offset));
-        Ok(state.recovery_point.offset())
+        let remains = state.remains_below(&log.shared, offset)?;
+        state.recovery_point.lower_to(remains.log_end_offset);
+        Ok(remains)
+    }
+
+    /// Lowers the recovery point to 0, because all records will be removed.
+    pub(crate) fn give_up_all(&self) -> Result<(), StorageError> {
+        let mut state = self.log().write();
+        state.check_writable()?;
+        state.recovery_point.lower_to(0);
+        Ok(())
     }
 }
 
@@ -94,12 +106,34 @@ fn check_offset(offset: i64) -> Result<(), StorageError> {
 }
 
 impl Writing<'_> {
+    /// What a truncation to `offset` leaves.
+    fn remains_below(&mut self, shared: &Shared, offset: i64) -> Result<Remains, StorageError> {
+        let log_end_offset = self.end_below(shared, offset)?;
+        let is_start_kept = self.log_start_offset <= offset;
+        let log_start_offset = if is_start_kept { i64::MAX } else { log_end_offset };
+        Ok(Remains { log_end_offset, log_start_offset })
+    }
+
+    /// The end of the last batch that ends at or below `offset`, or the base offset of its segment.
+    fn end_below(&mut self, shared: &Shared, offset: i64) -> Result<i64, StorageError> {
+        if offset >= self.log_end_offset {
+            return Ok(offset);
+        }
+        // Its indexes are stored, which are read.
+        self.deactivate(shared)?;
+        let keep = self.segments.partition_point(|segment| segment.base_offset() <= offset);
+        let Some(last) = self.segments[..keep].last() else { return Ok(offset) };
+        let cut = Cut::find(last, offset);
+        Ok(self.fail(cut)?.end_offset)
+    }
+
     fn truncate_fully(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
         let lowered = self.lower_aborted_counts(shared, |_| 0);
         self.fail(lowered)?;
+        let start = self.log_start_offset.min(offset);
         let taken = self.begin_at(offset);
         let withdrawn = self.withdraw_truncated(taken);
-        self.store_emptied(shared, &withdrawn)
+        self.store_emptied(shared, &withdrawn, start)
     }
 
     /// Appends batches from `base_offset` on, below the log start offset of this log, which has no
@@ -157,17 +191,23 @@ impl State {
         self.take_segments(0..self.segments.len())
     }
 
-    /// Removes the files of a log that is now empty.
-    pub(crate) fn store_emptied(
+    /// Removes the files of a log that is now empty and whose checkpointed log start offset is
+    /// `start`.
+    fn store_emptied(
         &mut self,
         shared: &Shared,
         withdrawn: &Withdrawn,
+        start: i64,
     ) -> Result<(), StorageError> {
         if !self.is_on_disk {
             return Ok(());
         }
-        // From the end, so that a kill leaves a log with the same start and an earlier end.
-        for segment in withdrawn.segments().iter().rev() {
+        let segments = withdrawn.segments();
+        let from_start = segments.partition_point(|segment| segment.base_offset() <= start);
+        let (deleted, kept) = segments.split_at(from_start.saturating_sub(1));
+        // First those below the log start offset, because a log that ends there is damaged. Then
+        // from the end, so that a kill leaves a log with the same start and an earlier end.
+        for segment in deleted.iter().chain(kept.iter().rev()) {
             self.mark_segment_deleted(shared, segment)?;
         }
         producers::remove_snapshots_behind(shared, i64::MIN)?;
@@ -217,7 +257,10 @@ impl State {
 
     /// Shortens the files to the new log end.
     fn cut_files(&mut self, shared: &Shared, withdrawn: &Withdrawn) -> Result<(), StorageError> {
-        self.mark_deleted(shared, withdrawn)?;
+        // From the end, so that a kill leaves no gap.
+        for segment in withdrawn.segments().iter().rev() {
+            self.mark_segment_deleted(shared, segment)?;
+        }
         let was_sealed = !withdrawn.segments().is_empty();
         if was_sealed {
             // Before the last segment is shortened: if a removed segment reappeared, there would be

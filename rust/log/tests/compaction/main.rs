@@ -7,3 +7,4 @@ mod copies;
 mod model;
 mod power_cut;
 mod rules;
+mod truncations;
