@@ -472,6 +472,24 @@ fn a_recreated_topic_is_writable_after_its_stray_and_a_crash() {
     assert_eq!(open_log(&open(&disk), "orders").damage(), None);
 }
 
+/// One open later, after a clean stop, it was reported as the loss of synced records.
+#[test]
+fn a_high_watermark_above_the_end_after_a_crash_is_lowered_to_it() {
+    let disk = memory();
+    let directory = open(&disk);
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    directory.checkpoint(&[("t".to_owned(), 0, 5)]).unwrap();
+    drop(directory);
+    let checkpoint = b"0\n1\nt 0 5\n";
+    disk.write_atomically(Path::new("/data/replication-offset-checkpoint"), checkpoint).unwrap();
+    for _ in 0..2 {
+        let directory = open(&disk);
+        assert_eq!(open_log(&directory, "t").damage(), None);
+        directory.close(true).unwrap();
+        assert_eq!(directory.high_watermark("t", 0), Some(3));
+    }
+}
+
 /// Its records looked like those of a deleted topic: the log was opened empty, without damage, and
 /// its followers truncated theirs to 0.
 #[test]

@@ -337,6 +337,8 @@ impl DirectoryState {
             if is_damaged {
                 continue;
             }
+            // After a crash the log may end below it.
+            lower(&mut self.offsets.high_watermarks, key, offsets.log_end_offset);
             if has_log_start(key) && (log.segments_count() > 0 || offsets.log_start_offset > 0) {
                 let stored = self.offsets.log_starts.entry(key.clone()).or_default();
                 *stored = offsets.log_start_offset.min(offsets.recovery_point.max(*stored));
