@@ -35,7 +35,7 @@ use crate::error::{Damage, OpenError, StorageError};
 use crate::log::Log;
 use crate::log::compaction::Dirtiness;
 use crate::log::recovery::plan::Plan;
-use crate::log::types::{Checkpointed, LogOptions, OnDamage, Recovery};
+use crate::log::types::{LogOptions, OnDamage, Recovery};
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// When the directory is closed, there is one more thread for this many logs.
@@ -287,7 +287,7 @@ impl LogDirectory {
         config: Arc<LogConfig>,
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
         if let Some(topic_id) = topic_id {
-            self.forget_earlier_topic(&key, topic_id);
+            self.forget_earlier_topic(&key, topic_id)?;
         }
         self.checkpoint_before_reuse(&dir, &key)?;
         let (log, recovery) = Log::open(self.options(dir, &key, topic_id, config))?;
@@ -313,11 +313,10 @@ impl LogDirectory {
         topic_id: Option<[u8; 16]>,
         config: Arc<LogConfig>,
     ) -> LogOptions {
-        let (checkpointed, may_cut) = {
+        let checkpointed = self.rows_of(key, topic_id);
+        let may_cut = {
             let offsets = &self.state.lock().offsets;
-            let is_new = topic_id.is_some_and(|id| offsets.are_of_other_topic(key, id));
-            let checkpointed = if is_new { Checkpointed::default() } else { offsets.of(key) };
-            (checkpointed, offsets.knows_recovery_points && !offsets.is_of_one_log)
+            offsets.knows_recovery_points && !offsets.is_of_one_log
         };
         // With a sync for each append, appends are acknowledged before a checkpoint contains them.
         // A library never cuts valid batches, because its next append may have any durability.

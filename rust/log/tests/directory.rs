@@ -565,6 +565,27 @@ fn a_topic_created_again_begins_empty_whatever_is_left_of_the_deleted_one() {
     }
 }
 
+/// Its records become those of the new topic, and the deleted ones reappeared.
+#[test]
+fn a_topic_created_again_keeps_the_log_start_of_a_directory_without_id() {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, "t");
+    for _ in 0..3 {
+        append(&log, 1, NOW_MS);
+    }
+    directory.delete_before(&log, 2).unwrap();
+    directory.checkpoint(&[("t".to_owned(), 0, 3)]).unwrap();
+    drop((log, directory));
+    disk.remove_file(Path::new("/data/t-0/partition.metadata")).unwrap();
+    for _ in 0..2 {
+        let directory = open(&disk); // killed before the next checkpoint
+        assert_eq!(directory.inspect("t", 0, [8; 16], Arc::default()).unwrap(), None);
+        let log = open_replacing(&directory, [8; 16]);
+        assert_eq!((log.damage(), log.log_start_offset(), log.log_end_offset()), (None, 2, 3));
+    }
+}
+
 #[test]
 fn checkpoints_written_without_topic_ids_get_those_of_the_directories() {
     let disk = memory();

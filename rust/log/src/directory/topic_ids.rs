@@ -12,6 +12,7 @@ use crate::checkpoint;
 use crate::directory_names::{self, PartitionKey};
 use crate::disk::Disk;
 use crate::error::StorageError;
+use crate::log::types::Checkpointed;
 
 /// No topic has this id.
 const ZERO: [u8; 16] = [0; 16];
@@ -58,12 +59,39 @@ impl LogDirectory {
         Ok(())
     }
 
-    /// Drops the rows of a deleted topic with the same name.
-    pub(super) fn forget_earlier_topic(&self, key: &PartitionKey, topic_id: [u8; 16]) {
-        let offsets = &mut self.state.lock().offsets;
-        if offsets.are_of_other_topic(key, topic_id) {
-            offsets.forget(key);
+    /// Drops the rows of a deleted topic with the same name. A directory without a topic id keeps
+    /// them: its records become those of the new topic, and deleted records must not reappear.
+    pub(super) fn forget_earlier_topic(
+        &self,
+        key: &PartitionKey,
+        topic_id: [u8; 16],
+    ) -> Result<(), StorageError> {
+        if !self.state.lock().offsets.are_of_other_topic(key, topic_id) {
+            return Ok(());
         }
+        if !self.has_unnamed_partition(key) {
+            self.state.lock().offsets.forget(key);
+            return Ok(());
+        }
+        // Written before the directory gets the id.
+        self.state.lock().offsets.note_topic_id(key, topic_id);
+        self.checkpoint(&[])
+    }
+
+    /// The rows of a partition that an open uses.
+    pub(super) fn rows_of(&self, key: &PartitionKey, topic_id: Option<[u8; 16]>) -> Checkpointed {
+        let (rows, is_other) = {
+            let offsets = &self.state.lock().offsets;
+            let is_other = topic_id.is_some_and(|id| offsets.are_of_other_topic(key, id));
+            (offsets.of(key), is_other)
+        };
+        if is_other && !self.has_unnamed_partition(key) { Checkpointed::default() } else { rows }
+    }
+
+    /// True if the directory of a partition exists and has no topic id.
+    fn has_unnamed_partition(&self, key: &PartitionKey) -> bool {
+        let found = self.partition_dir(&directory_names::partition_dir(key));
+        found.is_some_and(|found| found.topic_id.is_none() && self.disk.exists(&found.path))
     }
 }
 
