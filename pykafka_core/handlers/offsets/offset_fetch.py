@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
-from pykafka_core.coordinator.group.offsets.table import Committed
+from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     UnknownTopicIdError,
@@ -35,10 +35,12 @@ _NOTHING = Committed(-1, -1, "", -1)
 
 
 class _Asked(NamedTuple):
-    """A requested topic; ``name`` is None if its id is unknown."""
+    """A requested topic; ``name`` is None if its id is unknown, ``topic_id`` in versions without
+    ids.
+    """
 
     name: str | None
-    topic_id: bytes
+    topic_id: bytes | None
     partitions: Sequence[int]
 
 
@@ -84,9 +86,7 @@ def _wanted(context: Context, request: OffsetFetchRequest) -> Slices[list[_Wante
     if context.caller.api_version < BATCHED_VERSION:
         topics = request.topics
         asked = (
-            None
-            if topics is None
-            else [_Asked(t.name, bytes(16), t.partition_indexes) for t in topics]
+            None if topics is None else [_Asked(t.name, None, t.partition_indexes) for t in topics]
         )
         return [_Wanted(request.group_id, asked)]
     wanted: list[_Wanted] = []
@@ -102,7 +102,7 @@ def _wanted(context: Context, request: OffsetFetchRequest) -> Slices[list[_Wante
 
 def _asked(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> _Asked:
     if context.caller.api_version < IDS_VERSION:
-        return _Asked(topic.name, bytes(16), topic.partition_indexes)
+        return _Asked(topic.name, None, topic.partition_indexes)
     known = context.image.topics.by_id.get(topic.topic_id)
     return _Asked(known.name if known else None, topic.topic_id, topic.partition_indexes)
 
@@ -133,24 +133,33 @@ def _group(
     if code and context.caller.api_version >= ERROR_VERSION:
         return _Group(group_id=wanted.group_id, error_code=code, topics=[])
     if code:
-        fetched = Fetched({}, frozenset())
+        fetched = Fetched({}, frozenset(), {})
     assert isinstance(fetched, Fetched), "a shard answers with offsets"
     topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
     for topic in _all(context, fetched) if wanted.topics is None else wanted.topics:
+        name = _current_name(topic, fetched)
         rows: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = []
         for partition in topic.partitions:
             yield
-            rows.append(_row(topic.name, partition, fetched, code, require_stable))
-        topics.append(_Topic(name=topic.name or "", topic_id=topic.topic_id, partitions=rows))
+            rows.append(_row(name, partition, fetched, code, require_stable))
+        topic_id = topic.topic_id or NO_TOPIC_ID
+        topics.append(_Topic(name=topic.name or "", topic_id=topic_id, partitions=rows))
     return _Group(group_id=wanted.group_id, topics=topics)
 
 
 def _all(context: Context, fetched: Fetched) -> Iterable[_Asked]:
     """Yield the topics with offsets; in versions with topic ids, only existing topics."""
     for name, partitions in fetched.offsets.items():
-        known = context.image.topics.by_name.get(name)
-        if known is not None or context.caller.api_version < IDS_VERSION:
-            yield _Asked(name, known.topic_id if known else bytes(16), list(partitions))
+        topic_id = fetched.topic_ids[name]
+        if topic_id is not None or context.caller.api_version < IDS_VERSION:
+            yield _Asked(name, topic_id, list(partitions))
+
+
+def _current_name(topic: _Asked, fetched: Fetched) -> str | None:
+    """Return the topic's name, or None if that topic did not exist when the offsets were read."""
+    if topic.name is None or topic.topic_id in (None, fetched.topic_ids.get(topic.name)):
+        return topic.name
+    return None
 
 
 def _row(

@@ -10,12 +10,17 @@ from pykafka_core.coordinator.shard import Turn, Waiter
 
 
 class Fetched(NamedTuple):
-    """Offsets by topic and partition at one time; ``unstable`` are the partitions with offsets of
-    open transactions.
+    """Offsets by topic and partition at one time.
+
+    Attributes:
+        offsets: No topic without offsets.
+        unstable: The partitions with offsets of open transactions.
+        topic_ids: The ids of the requested topics; None if a topic does not exist.
     """
 
     offsets: Mapping[str, Mapping[int, Committed]]
     unstable: frozenset[Place]
+    topic_ids: Mapping[str, bytes | None]
 
 
 def fetch_offsets(
@@ -40,4 +45,5 @@ def fetch_offsets(
     if consumers is not None:
         consumers.check_fetch(member_id, member_epoch)
     offsets = dict(current_offsets(state, group_id, topics))
-    turn.answer(waiter, Fetched(offsets, state.offsets.pending_places(group_id)))
+    topic_ids = {name: state.topic_id(name) for name in (offsets if topics is None else topics)}
+    turn.answer(waiter, Fetched(offsets, state.offsets.pending_places(group_id), topic_ids))
