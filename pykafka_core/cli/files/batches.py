@@ -3,6 +3,7 @@
 Nothing is decoded. A message of format 0 or 1 counts as a batch.
 """
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,13 +120,18 @@ def batch_headers(path: Path, position: int = 0) -> Iterator[BatchHeader]:
         TailError: Something else follows the last batch.
     """
     with path.open("rb") as file:
-        size = path.stat().st_size
-        while position < size:
-            header = _read(file, position, size)
-            if header is None:
-                return
-            yield header
-            position += header.size
+        yield from headers_of(file, position)
+
+
+def headers_of(file: BinaryIO, position: int = 0) -> Iterator[BatchHeader]:
+    """Yield as `batch_headers`, from an open file; a compaction may replace its name."""
+    size = os.fstat(file.fileno()).st_size
+    while position < size:
+        header = _read(file, position, size)
+        if header is None:
+            return
+        yield header
+        position += header.size
 
 
 def last_offset_behind(path: Path, position: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from pykafka_core._core import crc32c
@@ -18,7 +18,7 @@ from pykafka_core.errors import KafkaError
 from pykafka_core.protocol import ProtocolError, decode_message
 from pykafka_core.protocol.messages import EndTxnMarker, ProducerSnapshot
 
-from .batches import BatchHeader, TailError, batch_headers
+from .batches import BatchHeader, TailError, batch_headers, headers_of
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
@@ -44,24 +44,28 @@ Rows = Iterator[Mapping[str, object] | Fault]
 
 
 def _segment(path: Path, records: bool, contents: bool) -> Rows:
-    expected = int(path.stem)
-    try:
-        for header in batch_headers(path):
-            data = _bytes_of(path, header)
-            checksum = crc32c if header.magic == 2 else crc32
-            is_valid = checksum(data[header.crc_start :]) == header.crc
-            if is_valid and header.is_message_set:
-                header = _opened(header, data)
-            yield _batch_row(header, is_valid=is_valid)
-            if not is_valid:
-                yield Fault(f"batch at {header.position} does not match its CRC")
-            elif records:
-                yield from _records(header, data, contents)
-            if header.base_offset < expected:
-                yield Fault(f"batch at {header.position} starts below offset {expected}")
-            expected = header.last_offset + 1
-    except TailError as error:
-        yield Fault(str(error))
+    with path.open("rb") as file:
+        try:
+            yield from _batches(file, int(path.stem), records, contents)
+        except TailError as error:
+            yield Fault(str(error))
+
+
+def _batches(file: BinaryIO, expected: int, records: bool, contents: bool) -> Rows:
+    for header in headers_of(file):
+        data = _bytes_of(file, header)
+        checksum = crc32c if header.magic == 2 else crc32
+        is_valid = checksum(data[header.crc_start :]) == header.crc
+        if is_valid and header.is_message_set:
+            header = _opened(header, data)
+        yield _batch_row(header, is_valid=is_valid)
+        if not is_valid:
+            yield Fault(f"batch at {header.position} does not match its CRC")
+        elif records:
+            yield from _records(header, data, contents)
+        if header.base_offset < expected:
+            yield Fault(f"batch at {header.position} starts below offset {expected}")
+        expected = header.last_offset + 1
 
 
 def _opened(header: BatchHeader, data: bytes) -> BatchHeader:
@@ -236,10 +240,9 @@ def _headers_beside(path: Path) -> list[BatchHeader]:
     return headers
 
 
-def _bytes_of(path: Path, header: BatchHeader) -> bytes:
-    with path.open("rb") as file:
-        file.seek(header.position)
-        return file.read(header.size)
+def _bytes_of(file: BinaryIO, header: BatchHeader) -> bytes:
+    file.seek(header.position)
+    return file.read(header.size)
 
 
 def _timestamp_type(header: BatchHeader) -> str:

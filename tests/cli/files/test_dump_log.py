@@ -4,11 +4,14 @@ import json
 import re
 import struct
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from pykafka_core._core import build_batch
 from pykafka_core.cli import main
+from pykafka_core.cli.files.batches import batch_headers
+from pykafka_core.cli.files.dump_files import DUMPS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -93,6 +96,37 @@ def test_a_changed_byte_is_a_fault(tmp_path: Path, capsys: Capture) -> None:
     out, errors = capsys.readouterr()
     assert out == f"{path}: batch at 0 does not match its CRC\n"
     assert "1 fault found" in errors
+
+
+def test_segment_that_is_replaced_after_a_batch_is_dumped_to_its_end(tmp_path: Path) -> None:
+    path = segment(tmp_path)
+    expected = list(DUMPS[".log"](path, True, True))
+    rows = DUMPS[".log"](path, True, True)
+    found = [next(rows)]
+    shorter(path).replace(path)
+    assert [*found, *rows] == expected
+
+
+def test_batches_of_a_segment_that_is_replaced_after_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = segment(tmp_path)
+    expected = list(batch_headers(path))
+    opened, other = path.open("rb"), shorter(path)
+
+    def open_and_replace(path: Path, _mode: str) -> BinaryIO:
+        other.replace(path)
+        return opened
+
+    monkeypatch.setattr(Path, "open", open_and_replace)
+    assert list(batch_headers(path)) == expected
+
+
+def shorter(path: Path) -> Path:
+    """Return a segment that replaces this one after a compaction."""
+    other = path.with_suffix(".log.swap")
+    other.write_bytes(build_batch([(b"k", b"w")], base_offset=5, leader_epoch=0))
+    return other
 
 
 @pytest.mark.parametrize(
