@@ -599,6 +599,42 @@ fn checkpoints_written_without_topic_ids_get_those_of_the_directories() {
     assert_eq!(disk.read(topic_ids).unwrap(), written);
 }
 
+/// Apache Kafka deleted the first topic, created it again and wrote all checkpoints but that of the
+/// topic ids. Its rows were dropped, so deleted records reappeared.
+#[test]
+fn rows_of_a_topic_that_another_program_created_again_are_kept() {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, "t");
+    for _ in 0..3 {
+        append(&log, 1, NOW_MS);
+    }
+    directory.delete_before(&log, 2).unwrap();
+    directory.close(true).unwrap();
+    let topic_ids = Path::new("/data/topic-id-checkpoint");
+    disk.write_atomically(topic_ids, b"0\n1\nt 0 12345\n").unwrap();
+    for _ in 0..2 {
+        let directory = open(&disk); // killed before the next checkpoint
+        let log = open_log(&directory, "t");
+        assert_eq!((log.damage(), log.log_start_offset(), log.log_end_offset()), (None, 2, 3));
+    }
+}
+
+/// A log start is checkpointed before the first recovery point.
+#[test]
+fn a_topic_created_again_does_not_inherit_a_log_start_without_recovery_point() {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, "t");
+    for _ in 0..3 {
+        append(&log, 1, NOW_MS);
+    }
+    directory.delete_before(&log, 2).unwrap();
+    drop((log, directory)); // killed before the first checkpoint of all files
+    let log = open_replacing(&open(&disk), [8; 16]);
+    assert_eq!((log.damage(), log.log_start_offset(), log.log_end_offset()), (None, 0, 0));
+}
+
 /// Such a row made a start and `repair` fail.
 #[test]
 fn metadata_log_begins_with_its_first_segment_whatever_is_checkpointed() {

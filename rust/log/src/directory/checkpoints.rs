@@ -214,7 +214,7 @@ impl Checkpoints {
         }
     }
 
-    fn all_mut(&mut self) -> [&mut PartitionOffsets; 6] {
+    pub(super) fn all_mut(&mut self) -> [&mut PartitionOffsets; 6] {
         [
             &mut self.recovery_points,
             &mut self.log_starts,

@@ -11,8 +11,9 @@
 //!   process dies in between, the compaction is repeated.
 //!
 //! The log start offsets are written before the recovery points. So a log whose first segments were
-//! removed is never compared with its previous log start offset. The topic ids are written first,
-//! so that each recovery point has one.
+//! removed is never compared with its previous log start offset. The topic ids are written last, so
+//! that a removed row is never that of a new topic. An added row without one gets that of the
+//! directory.
 
 use std::sync::Arc;
 
@@ -34,12 +35,12 @@ const LOG_STARTS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE];
 const CLEANED: &[&str] = &[checkpoint::CLEANER_OFFSET_FILE];
 /// All files, in the order in which they are written.
 const ALL: &[&str] = &[
-    checkpoint::TOPIC_ID_FILE,
     checkpoint::LOG_START_OFFSET_FILE,
     checkpoint::CLEANER_OFFSET_FILE,
     checkpoint::RECOVERY_POINT_FILE,
     checkpoint::REPLICATION_OFFSET_FILE,
     checkpoint::UNREADABLE_SEGMENT_FILE,
+    checkpoint::TOPIC_ID_FILE,
 ];
 /// Files that are only created once they have an entry.
 const RARE: &[&str] = &[

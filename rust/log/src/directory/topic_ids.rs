@@ -4,6 +4,7 @@
 //! rows distinguish two cases: if they belong to the partition's topic, its records are lost;
 //! otherwise they belong to a deleted topic of the same name, and the partition is new.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::LogDirectory;
@@ -21,18 +22,19 @@ impl Checkpoints {
     /// Adds the topic ids in the directories to rows without one, which an earlier version or
     /// Apache Kafka wrote.
     pub(super) fn adopt_topic_ids(&mut self, disk: &dyn Disk, dir: &Path) {
-        let topic_ids = &mut self.topic_ids;
-        for key in self.recovery_points.keys() {
-            if topic_ids.contains_key(key) {
+        let rows = self.all_mut();
+        let keys: BTreeSet<_> = rows.iter().flat_map(|rows| rows.keys().cloned()).collect();
+        for key in keys {
+            if self.topic_ids.contains_key(&key) {
                 continue;
             }
-            let path = dir.join(directory_names::partition_dir(key));
+            let path = dir.join(directory_names::partition_dir(&key));
             let bytes = disk.read(&path.join(checkpoint::PARTITION_METADATA_FILE));
             let identity = bytes.map(|bytes| checkpoint::read_partition_metadata(&bytes));
             if let Ok(Ok(identity)) = identity
                 && identity.topic_id != ZERO
             {
-                topic_ids.insert(key.clone(), row_of(identity.topic_id));
+                self.topic_ids.insert(key, row_of(identity.topic_id));
             }
         }
     }
@@ -59,8 +61,10 @@ impl LogDirectory {
         Ok(())
     }
 
-    /// Drops the rows of a deleted topic with the same name. A directory without a topic id keeps
-    /// them: its records become those of the new topic, and deleted records must not reappear.
+    /// Drops the rows of a deleted topic with the same name, unless the directory has no topic id,
+    /// or that of the new topic. In the first case its records become those of the new topic, and
+    /// deleted records must not reappear. In the second case another program, which does not write
+    /// topic ids, wrote the rows.
     pub(super) fn forget_earlier_topic(
         &self,
         key: &PartitionKey,
@@ -69,7 +73,7 @@ impl LogDirectory {
         if !self.state.lock().offsets.are_of_other_topic(key, topic_id) {
             return Ok(());
         }
-        if !self.has_unnamed_partition(key) {
+        if !self.may_be_of(key, topic_id) {
             self.state.lock().offsets.forget(key);
             return Ok(());
         }
@@ -80,18 +84,22 @@ impl LogDirectory {
 
     /// The rows of a partition that an open uses.
     pub(super) fn rows_of(&self, key: &PartitionKey, topic_id: Option<[u8; 16]>) -> Checkpointed {
-        let (rows, is_other) = {
+        let other = {
             let offsets = &self.state.lock().offsets;
-            let is_other = topic_id.is_some_and(|id| offsets.are_of_other_topic(key, id));
-            (offsets.of(key), is_other)
+            topic_id.filter(|id| offsets.are_of_other_topic(key, *id))
         };
-        if is_other && !self.has_unnamed_partition(key) { Checkpointed::default() } else { rows }
+        match other {
+            Some(topic_id) if !self.may_be_of(key, topic_id) => Checkpointed::default(),
+            _ => self.state.lock().offsets.of(key),
+        }
     }
 
-    /// True if the directory of a partition exists and has no topic id.
-    fn has_unnamed_partition(&self, key: &PartitionKey) -> bool {
+    /// True if the directory of a partition exists and belongs to no other topic.
+    fn may_be_of(&self, key: &PartitionKey, topic_id: [u8; 16]) -> bool {
         let found = self.partition_dir(&directory_names::partition_dir(key));
-        found.is_some_and(|found| found.topic_id.is_none() && self.disk.exists(&found.path))
+        found.is_some_and(|found| {
+            found.topic_id.is_none_or(|id| id == topic_id) && self.disk.exists(&found.path)
+        })
     }
 }
 

@@ -71,7 +71,7 @@ impl Log {
     }
 
     /// True if another batch follows the last one, as after an append by another process, or if its
-    /// file cannot be read. A torn tail does not count: it stays until the log is opened for writing.
+    /// file cannot be read. A torn tail does not count: it stays until an open for writing.
     pub(crate) fn has_batch_after_end(&self) -> bool {
         let Ok(snapshot) = self.snapshot() else { return false };
         let Some(last) = snapshot.segments.last() else { return false };
