@@ -106,7 +106,7 @@ fn check_offset(offset: i64) -> Result<(), StorageError> {
 }
 
 impl Writing<'_> {
-    /// What a truncation to `offset` leaves.
+    /// The bounds that a truncation to `offset` leaves.
     fn remains_below(&mut self, shared: &Shared, offset: i64) -> Result<Remains, StorageError> {
         let log_end_offset = self.end_below(shared, offset)?;
         let is_start_kept = self.log_start_offset <= offset;
