@@ -4,8 +4,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import count
 
-from pykafka_core.coordinator.shard import FOREVER_NS
-
+FOREVER_NS = 2**62
 NS_PER_MS = 1_000_000
 _STALE_MIN = 64
 

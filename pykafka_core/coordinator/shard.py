@@ -16,6 +16,7 @@ before it changes the state.
 from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from pykafka_core.coordinator.deadlines import Deadlines
 from pykafka_core.errors import UnknownServerError
 
 Waiter = Hashable
@@ -23,8 +24,6 @@ Waiter = Hashable
 
 KeyValue = tuple[bytes, bytes | None]
 """Key and value of a stored record; the value None is a tombstone."""
-
-FOREVER_NS = 2**62
 
 _RECORD_OVERHEAD = 32
 """At least the bytes of a record's framing and its share of the batch header."""
@@ -142,7 +141,13 @@ class Turn:
 
 
 class Shard(Protocol):
-    """A state machine over one partition. Used only by the control thread."""
+    """A state machine over one partition. Used only by the control thread.
+
+    Attributes:
+        deadlines: When `run_due` has work to do.
+    """
+
+    deadlines: Deadlines
 
     def replay(self, producer_id: int, key: bytes, value: bytes | None) -> None:
         """Apply a stored record, in log order, before the shard is used.
@@ -164,21 +169,10 @@ class Shard(Protocol):
         Deadlines count from ``turn.now_ns``.
         """
 
-    def next_due_ns(self) -> int:
-        """Return the time at which `run_due` has work to do, or `FOREVER_NS`."""
-
     def run_due(self, turn: Turn) -> None:
         """Run the first deadline that has passed at ``turn.due_ns``, if any.
 
         Only one per turn, so that the records fit.
-        """
-
-    def take_set(self) -> Mapping[Hashable, int]:
-        """Return the deadlines that were set since the last call, by key."""
-
-    def postpone(self, taken: Mapping[Hashable, int], duration_ns: int) -> None:
-        """Move deadlines that `take_set` returned, except those that have changed since: the commit
-        of their turn took ``duration_ns``.
         """
 
     def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:

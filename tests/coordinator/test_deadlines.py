@@ -5,8 +5,7 @@ from collections.abc import Hashable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_core.coordinator.deadlines import _STALE_MIN, Deadlines
-from pykafka_core.coordinator.shard import FOREVER_NS
+from pykafka_core.coordinator.deadlines import _STALE_MIN, FOREVER_NS, Deadlines
 
 keys = st.sampled_from("abcd")
 moments = st.integers(0, 30)

@@ -1,6 +1,6 @@
 """The group coordinator's shard: implements `pykafka_core.coordinator.shard.Shard`."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 
 from pykafka_core.coordinator.group.classic.due import DueInGroup, arm_loaded, run_due
@@ -71,18 +71,6 @@ class GroupShard(GroupState):
         arm_loaded_consumers(self, turn)
         arm_expiry(self, turn)
         remove_of_absent_topics(self, turn)
-
-    def next_due_ns(self) -> int:
-        """Return a time no later than the first deadline."""
-        return self.deadlines.next_ns()
-
-    def take_set(self) -> Mapping[Hashable, int]:
-        """Return the deadlines that were set since the last call."""
-        return self.deadlines.take_set()
-
-    def postpone(self, taken: Mapping[Hashable, int], duration_ns: int) -> None:
-        """Move deadlines by the time that the commit of their turn took."""
-        self.deadlines.postpone(taken, duration_ns)
 
     def run_due(self, turn: Turn) -> None:
         """Run the first deadline that has passed, if any."""

@@ -1,6 +1,6 @@
 """The transaction coordinator's shard: implements `pykafka_core.coordinator.shard.Shard`."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 
 from pykafka_core.coordinator.shard import Turn
@@ -48,18 +48,6 @@ class TransactionShard(Transactions):
                 turn.then(markers_of(transaction))
         arm_timeouts(self, turn)
         arm_expiry(self, turn)
-
-    def next_due_ns(self) -> int:
-        """Return a time no later than the first deadline."""
-        return self.deadlines.next_ns()
-
-    def take_set(self) -> Mapping[Hashable, int]:
-        """Return the deadlines that were set since the last call."""
-        return self.deadlines.take_set()
-
-    def postpone(self, taken: Mapping[Hashable, int], duration_ns: int) -> None:
-        """Move deadlines by the time that the commit of their turn took."""
-        self.deadlines.postpone(taken, duration_ns)
 
     def run_due(self, turn: Turn) -> None:
         """Run the first deadline that has passed, if any."""

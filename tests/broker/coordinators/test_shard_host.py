@@ -2,7 +2,7 @@
 dropped when an append fails.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count as numbers
@@ -22,15 +22,8 @@ from pykafka_core.broker.runtime.coordinators.shard_host import (
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.reloads import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.coordinator.deadlines import Deadlines
-from pykafka_core.coordinator.shard import (
-    FOREVER_NS,
-    TransactionEnd,
-    Turn,
-    TurnFullError,
-    Waiter,
-    Within,
-)
+from pykafka_core.coordinator.deadlines import FOREVER_NS, Deadlines
+from pykafka_core.coordinator.shard import TransactionEnd, Turn, TurnFullError, Waiter, Within
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
@@ -66,19 +59,10 @@ class Register:
     def loaded(self, turn: Turn) -> None:
         self.deadlines.set("expiry", turn.now_ns + 10**12)
 
-    def next_due_ns(self) -> int:
-        return self.deadlines.next_ns()
-
     def run_due(self, turn: Turn) -> None:
         for key in self.deadlines.take_due(turn.due_ns):
             turn.append([(b"due", str(key).encode())])
             return
-
-    def take_set(self) -> Mapping[Hashable, int]:
-        return self.deadlines.take_set()
-
-    def postpone(self, taken: Mapping[Hashable, int], duration_ns: int) -> None:
-        self.deadlines.postpone(taken, duration_ns)
 
     def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
         self.deleted += topics

@@ -19,8 +19,8 @@ from pykafka_core.broker.runtime.requests.lanes import (
 )
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.requests.unread import Unread
+from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
-from pykafka_core.coordinator.shard import FOREVER_NS
 from pykafka_core.errors import UnknownMemberIdError
 from pykafka_core.handlers.registry import BY_KEY
 from pykafka_core.protocol import encode_request

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.group.classic.due import DueInGroup, arm_loaded, run_due
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.heartbeat import heartbeat
@@ -17,7 +18,7 @@ from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
 from pykafka_core.coordinator.group.consumer.topics import GroupTopic
 from pykafka_core.coordinator.group.settings import GroupSettings
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import FOREVER_NS, KeyValue, Turn, Waiter
+from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
 from pykafka_core.errors import KafkaError
 from pykafka_core.protocol.messages import (
     HeartbeatRequest,

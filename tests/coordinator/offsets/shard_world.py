@@ -92,7 +92,7 @@ class ShardWorld:
     def pass_ms(self, duration_ms: int) -> None:
         """Let time pass, and run the deadlines that are due."""
         self.now_ms += duration_ms
-        while self.shard.next_due_ns() <= self.now_ms * MS:
+        while self.shard.deadlines.next_ns() <= self.now_ms * MS:
             turn = self._turn()
             self.shard.run_due(turn)
             self._take(turn)

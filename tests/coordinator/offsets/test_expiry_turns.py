@@ -31,7 +31,7 @@ def test_many_offsets_are_removed_in_many_turns(go: Callable[[ShardWorld], None]
     go(world)
     removed = []
     while world.shard.groups:
-        assert world.shard.next_due_ns() <= world.now_ms * MS
+        assert world.shard.deadlines.next_ns() <= world.now_ms * MS
         turn = world._turn()
         world.shard.run_due(turn)
         world._take(turn)
@@ -68,7 +68,7 @@ def test_one_turn_removes_the_offsets_of_deleted_topics_among_many() -> None:
     world.shard.run_due(turn)
     assert len(turn.records) == 2
     assert len(world.rows()) == COUNT - 2
-    assert world.shard.next_due_ns() > world.now_ms * MS + SECOND_NS
+    assert world.shard.deadlines.next_ns() > world.now_ms * MS + SECOND_NS
 
 
 def test_deletions_do_not_delay_the_removal() -> None:

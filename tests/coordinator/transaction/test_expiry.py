@@ -73,10 +73,10 @@ def test_search_continues_in_the_next_turn() -> None:
         world.shard.run_due(turn)
         assert len(turn.records) <= SEARCHED_MAX
         left.append(len(world.shard.by_id))
-        assert world.shard.next_due_ns() > turn.now_ns
+        assert world.shard.deadlines.next_ns() > turn.now_ns
         world.now_ms += 1
     assert left == [SEARCHED_MAX + 1, 1, 0]
-    assert world.shard.next_due_ns() == (EXPIRATION_MS + 2 + INTERVAL_MS) * MS
+    assert world.shard.deadlines.next_ns() == (EXPIRATION_MS + 2 + INTERVAL_MS) * MS
 
 
 def test_tombstones_that_do_not_fit_into_a_batch_follow_in_the_next() -> None:

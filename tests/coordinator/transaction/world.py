@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from itertools import count
 
-from pykafka_core.coordinator.shard import FOREVER_NS, KeyValue, Turn, Waiter
+from pykafka_core.coordinator.deadlines import FOREVER_NS
+from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
 from pykafka_core.coordinator.transaction.add_partitions import add_partitions
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.end_transaction import end_transaction
@@ -82,7 +83,7 @@ class World:
     def pass_ms(self, duration_ms: int) -> None:
         """Let time pass; each deadline is run when it is due."""
         end_ms = self.now_ms + duration_ms
-        while (due_ns := self.shard.next_due_ns()) <= self._ns(end_ms):
+        while (due_ns := self.shard.deadlines.next_ns()) <= self._ns(end_ms):
             self.now_ms = max(self.now_ms, self.began_ms - (-due_ns // MS))
             turn = self.turn()
             self.shard.run_due(turn)
@@ -116,7 +117,7 @@ class World:
     @property
     def is_quiet(self) -> bool:
         """Return whether no deadline is pending, except that of the expiry."""
-        return len(self.shard.deadlines) == 1 and self.shard.next_due_ns() != FOREVER_NS
+        return len(self.shard.deadlines) == 1 and self.shard.deadlines.next_ns() != FOREVER_NS
 
     def turn(self) -> Turn:
         return Turn(self._ns(self.now_ms), self.now_ms, self.bytes_max)

@@ -33,15 +33,8 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.reloads import Reloads
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timer, Timers
-from pykafka_core.coordinator.shard import (
-    FOREVER_NS,
-    KeyValue,
-    Shard,
-    TransactionEnd,
-    Turn,
-    Waiter,
-    Within,
-)
+from pykafka_core.coordinator.deadlines import FOREVER_NS
+from pykafka_core.coordinator.shard import KeyValue, Shard, TransactionEnd, Turn, Waiter, Within
 from pykafka_core.errors import (
     BrokerNotAvailableError,
     CoordinatorLoadInProgressError,
@@ -335,7 +328,7 @@ class ShardHost(Generic[S]):
 
     def _gather(self, turn: Turn) -> None:
         """Add an operation's results to a batch; deliver them at once if nothing is pending."""
-        deadlines = {} if self._machine is None else self._machine.take_set()
+        deadlines = {} if self._machine is None else self._machine.deadlines.take_set()
         if not turn.is_written and self._in_flight is None and not self._gathered:
             self._release(turn)
             return
@@ -407,7 +400,7 @@ class ShardHost(Generic[S]):
         if isinstance(done, _Batch) and self._machine is not None:
             now_ns = self._core.now_ns()
             for since_ns, deadlines in done.deadlines:
-                self._machine.postpone(deadlines, now_ns - since_ns)
+                self._machine.deadlines.postpone(deadlines, now_ns - since_ns)
         self._answer(done.answers)
         for effect in done.effects:
             self._answers.committed(self.place, effect)
@@ -545,7 +538,7 @@ class ShardHost(Generic[S]):
 
     def _arm(self) -> None:
         assert self._machine is not None, "a machine in use has deadlines"
-        due_ns = self._machine.next_due_ns()
+        due_ns = self._machine.deadlines.next_ns()
         if due_ns == FOREVER_NS or due_ns > self._judged_ns():
             return
         if self._timer is not None and self._timer.due_ns <= due_ns:
@@ -577,16 +570,14 @@ class ShardHost(Generic[S]):
         due_ns = min(
             self._core.horizon_ns(),
             self._judged_ns(),
-            self._unread.oldest_ns(place.topic, place.partition, machine.next_due_ns()),
+            self._unread.oldest_ns(place.topic, place.partition, machine.deadlines.next_ns()),
         )
         stop_ns = self._core.now_ns() + DUE_NS
         try:
-            while machine.next_due_ns() <= due_ns and self._machine is machine:
+            while machine.deadlines.next_ns() <= due_ns and self._machine is machine:
                 self._take(machine.run_due, due_ns)
                 if self._core.now_ns() > stop_ns:
                     break
-            if self._machine is machine:
-                self._arm()
         except SURVIVED as fault:
             self._faults.caught(f"a deadline of {self.place}", fault)
             self._fail(UnknownServerError.code)

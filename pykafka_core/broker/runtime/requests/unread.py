@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
-from pykafka_core.coordinator.shard import FOREVER_NS
 from pykafka_core.metadata.image.image import Topic
 
 _Shard = tuple[str, int]

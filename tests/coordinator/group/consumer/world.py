@@ -151,7 +151,7 @@ class World:
     def pass_ms(self, duration_ms: int) -> None:
         """Let time pass; each deadline is run when it is due."""
         end_ms = self.now_ms + duration_ms
-        while (due_ns := self.shard.next_due_ns()) <= end_ms * MS:
+        while (due_ns := self.shard.deadlines.next_ns()) <= end_ms * MS:
             self.now_ms = max(self.now_ms, -(-due_ns // MS))
             turn = self._turn()
             self.shard.run_due(turn)
