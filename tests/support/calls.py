@@ -2,6 +2,7 @@
 load.
 """
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +21,17 @@ class Calls:
 
 @contextmanager
 def counting_calls() -> Iterator[Calls]:
-    """Count the calls of the ``with`` block, on this thread."""
+    """Count the calls of the ``with`` block, on this thread.
+
+    Without garbage collections, which call Hypothesis.
+    """
     calls = Calls()
+    is_collecting = gc.isenabled()
+    gc.disable()
     sys.setprofile(calls.note)
     try:
         yield calls
     finally:
         sys.setprofile(None)
+        if is_collecting:
+            gc.enable()
