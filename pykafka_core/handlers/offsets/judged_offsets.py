@@ -13,6 +13,7 @@ from pykafka_core.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Coordinated, Slices
 from pykafka_core.metadata.image.image import Topic, Topics
 
@@ -44,6 +45,7 @@ class ResultRow(Protocol):
 
 
 R = TypeVar("R", bound=ResultRow)
+T = TypeVar("T")
 
 ROWS_A_SLICE = 16
 """Number of rows between two yields: a row takes some ten microseconds, a yield two."""
@@ -92,32 +94,25 @@ class JudgedOffsets:
 
     def judge(
         self,
-        asked: AskedTopic,
-        length_max: int,
-        row: Callable[[int, int], R],
-    ) -> Slices[list[R]]:
-        """Check one topic; return its rows for the case that the group accepts the commit.
+        context: Context,
+        asked: Iterable[AskedTopic],
+        topic_row: Callable[..., T],
+        row: Callable[..., R],
+    ) -> Slices[list[T]]:
+        """Check the topics; return their rows for the case that the group accepts the commit.
 
         Args:
-            asked: The topic in the request.
-            length_max: ``offset.metadata.max.bytes``.
-            row: Creates a row from a partition index and an error code.
+            context: Has the limit of metadata.
+            asked: The topics in the request.
+            topic_row: Creates the row of a topic from its name, its id and its partitions.
+            row: Creates the row of a partition from its index and an error code.
         """
+        length_max = context.settings.int("offset.metadata.max.bytes")
         rows = []
-        topic = self._lookup.find(asked)
-        records = None if topic is None else OffsetRecords(self._group_id, topic.name)
-        for number, one in enumerate(asked.partitions):
-            if number % ROWS_A_SLICE == ROWS_A_SLICE - 1:
-                yield
-            code = self._lookup.unknown_code if topic is None else _code(topic, one, length_max)
-            result = row(one.partition_index, code)
-            rows.append(result)
-            if topic is not None and code in (NONE, OffsetMetadataTooLargeError.code):
-                self.asked.setdefault(topic.topic_id, []).append(result)
-            if topic is not None and records is not None and code == NONE:
-                new = _new(topic, one)
-                stored = stored_offset(records, new, self._retention_ms, self._now_ms)
-                self.offsets.append(stored)
+        for topic in asked:
+            yield
+            partitions = yield from self._judge_topic(topic, length_max, row)
+            rows.append(topic_row(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
         return rows
 
     def settle(self, committed: Coordinated) -> Slices[None]:
@@ -130,6 +125,26 @@ class JudgedOffsets:
         elif isinstance(committed.answer, frozenset):
             for topic_id in committed.answer:
                 yield from _set(self.asked[topic_id], self._lookup.unknown_code)
+
+    def _judge_topic(
+        self, asked: AskedTopic, length_max: int, row: Callable[..., R]
+    ) -> Slices[list[R]]:
+        rows = []
+        topic = self._lookup.find(asked)
+        records = None if topic is None else OffsetRecords(self._group_id, topic.name)
+        for number, one in enumerate(asked.partitions):
+            if number % ROWS_A_SLICE == ROWS_A_SLICE - 1:
+                yield
+            code = self._lookup.unknown_code if topic is None else _code(topic, one, length_max)
+            result = row(partition_index=one.partition_index, error_code=code)
+            rows.append(result)
+            if topic is not None and code in (NONE, OffsetMetadataTooLargeError.code):
+                self.asked.setdefault(topic.topic_id, []).append(result)
+            if topic is not None and records is not None and code == NONE:
+                new = _new(topic, one)
+                stored = stored_offset(records, new, self._retention_ms, self._now_ms)
+                self.offsets.append(stored)
+        return rows
 
 
 def _set(rows: Iterable[ResultRow], code: int) -> Slices[None]:

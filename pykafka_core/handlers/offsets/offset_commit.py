@@ -14,6 +14,7 @@ IDS_VERSION = 10
 """From this version on a request identifies topics by their ids."""
 
 _TopicRow = OffsetCommitResponse.OffsetCommitResponseTopic
+_Row = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
 def handle(
@@ -22,7 +23,7 @@ def handle(
     """Commit all valid offsets or none; each partition has a result."""
     lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
     judged = JudgedOffsets(request.group_id, request.retention_time_ms, context.now_ms, lookup)
-    topics = yield from _judge(context, request, judged)
+    topics = yield from judged.judge(context, request.topics, _TopicRow, _Row)
     if not judged.asked:
         return OffsetCommitResponse(topics=topics)
 
@@ -40,21 +41,3 @@ def handle(
     )
     run = partial(commit_offsets, commit)
     return (yield from coordinate_each(context, [(request.group_id, run)], reply))
-
-
-def _judge(
-    context: Context, request: OffsetCommitRequest, judged: JudgedOffsets
-) -> Slices[list[OffsetCommitResponse.OffsetCommitResponseTopic]]:
-    length_max = context.settings.int("offset.metadata.max.bytes")
-    rows: list[OffsetCommitResponse.OffsetCommitResponseTopic] = []
-    for asked in request.topics:
-        yield
-        partitions = yield from judged.judge(asked, length_max, _row)
-        rows.append(_TopicRow(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
-    return rows
-
-
-def _row(index: int, code: int) -> OffsetCommitResponse.OffsetCommitResponsePartition:
-    return OffsetCommitResponse.OffsetCommitResponsePartition(
-        partition_index=index, error_code=code
-    )

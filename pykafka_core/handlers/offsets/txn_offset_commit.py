@@ -53,6 +53,7 @@ ABORTABLE_VERSION = 4
 """From this version on clients understand TRANSACTION_ABORTABLE."""
 
 _TopicRow = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+_Row = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 
 
 def handle(
@@ -61,7 +62,7 @@ def handle(
     """Commit all valid offsets or none; each partition has a result."""
     lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
     judged = JudgedOffsets(request.group_id, NO_RETENTION, context.now_ms, lookup)
-    topics = yield from _judge(context, request, judged)
+    topics = yield from judged.judge(context, request.topics, _TopicRow, _Row)
     if not judged.asked:
         return TxnOffsetCommitResponse(topics=topics)
 
@@ -96,7 +97,7 @@ def handle(
         codes = result.answer if isinstance(result.answer, dict) else {}
         code = result.error_code or codes.get((GROUP_TOPIC, shard), NONE)
         if code:
-            return refused(_told(context, code))
+            return refused(_client_code(context, code))
         run = partial(commit_in_transaction, asked, guard)
         return Coordinate([GroupOperation(shard, run)], committed)
 
@@ -113,7 +114,7 @@ def _question(context: Context, request: TxnOffsetCommitRequest, shard: int) -> 
     )
 
 
-def _told(context: Context, code: int) -> int:
+def _client_code(context: Context, code: int) -> int:
     """Convert an error code of the transaction coordinator to the one for clients, like
     ``AddPartitionsToTxnManager``.
 
@@ -139,22 +140,4 @@ def _commit(request: TxnOffsetCommitRequest, offsets: Sequence[StoredOffset]) ->
         generation_id=request.generation_id_or_member_epoch,
         offsets=offsets,
         api_version=None,
-    )
-
-
-def _judge(
-    context: Context, request: TxnOffsetCommitRequest, judged: JudgedOffsets
-) -> Slices[list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic]]:
-    length_max = context.settings.int("offset.metadata.max.bytes")
-    rows: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = []
-    for asked in request.topics:
-        yield
-        partitions = yield from judged.judge(asked, length_max, _row)
-        rows.append(_TopicRow(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
-    return rows
-
-
-def _row(index: int, code: int) -> TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition:
-    return TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
-        partition_index=index, error_code=code
     )
