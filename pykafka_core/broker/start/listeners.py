@@ -64,14 +64,14 @@ def exposures(bound: Iterable[Endpoint], endpoints: Iterable[Endpoint]) -> Itera
         bound: The result of `bind`.
         endpoints: The advertised addresses of the same listeners, the result of `advertised`.
     """
-    for listener, told in zip(bound, endpoints, strict=True):
+    for listener, endpoint in zip(bound, endpoints, strict=True):
         if _is_loopback(listener.host):
             continue
         place = f"listener {_listener(listener)}"
-        if _is_loopback(told.host):
+        if _is_loopback(endpoint.host):
             address = Listener(listener.name, "HOST", listener.port)
             yield (
-                f"{place} makes clients connect to {_listener(told).address}, which other machines cannot "
+                f"{place} makes clients connect to {_listener(endpoint).address}, which other machines cannot "
                 f"reach: set advertised.listeners={address} with a name of this machine that they can resolve"
             )
         yield (
@@ -97,12 +97,13 @@ def advertised(
     ``::``: without advertised listeners such a broker advertises the loopback address, and
     `exposures` yields a warning.
     """
-    told = {listener.name: listener for listener in advertised_listeners}
-    return tuple(_advertise(endpoint, told.get(endpoint.name)) for endpoint in bound)
+    configured = {listener.name: listener for listener in advertised_listeners}
+    return tuple(_advertise(endpoint, configured.get(endpoint.name)) for endpoint in bound)
 
 
-def _advertise(endpoint: Endpoint, told: Listener | None) -> Endpoint:
-    if told is None:
+def _advertise(endpoint: Endpoint, configured: Listener | None) -> Endpoint:
+    if configured is None:
         everywhere = endpoint.host in ("0.0.0.0", "::")
         return endpoint._replace(host=LOOPBACK) if everywhere else endpoint
-    return endpoint._replace(host=told.host or endpoint.host, port=told.port or endpoint.port)
+    host, port = configured.host or endpoint.host, configured.port or endpoint.port
+    return endpoint._replace(host=host, port=port)

@@ -15,7 +15,7 @@ from tests.coordinator.group.consumer.world import FIRST, GROUP, MS, SESSION_MS,
 LEAVING = LeaveGroupRequest.MemberIdentity
 
 
-def told(world: World) -> list[str]:
+def explained(world: World) -> list[str]:
     view = view_group(world.shard, GROUP, world.now_ms * MS, world.now_ms)
     assert view is not None
     return explain(view)
@@ -24,10 +24,10 @@ def told(world: World) -> list[str]:
 def test_member_that_must_revoke_partitions_is_named() -> None:
     world = World()
     epoch = world.join("slow").member_epoch
-    assert told(world) == [f"It has been stable, generation {FIRST}, 1 member."]
+    assert explained(world) == [f"It has been stable, generation {FIRST}, 1 member."]
     world.join("new")
     world.beat("slow", epoch)
-    assert told(world) == [
+    assert explained(world) == [
         f"Members of epoch {FIRST + 1} exchange partitions. Members that must revoke some: slow (127.0.0.1)."
     ]
 
@@ -36,7 +36,7 @@ def test_group_that_all_members_left_is_empty() -> None:
     world = World()
     world.join("only")
     world.leave("only")
-    assert told(world) == ["It has had no members: no consumer reads for this group."]
+    assert explained(world) == ["It has had no members: no consumer reads for this group."]
 
 
 def test_summaries_include_consumer_groups() -> None:
@@ -61,13 +61,13 @@ def test_view_of_a_stable_group_names_missing_topics() -> None:
         "Its members subscribe to topics that do not exist, and read nothing there: "
         "topic ordres, a topic that matches pay.*."
     )
-    assert expected in told(world)
+    assert expected in explained(world)
     world.topics.set("ordres", 1)
     world.topics.set("payments", 1)
     world.pass_ms(REFRESH_INTERVAL_MS)
     world.beat("a", FIRST)
-    assert expected not in told(world)
-    assert "topics that do not exist" not in " ".join(told(world))
+    assert expected not in explained(world)
+    assert "topics that do not exist" not in " ".join(explained(world))
 
 
 def test_joins_and_new_topics_are_recorded_with_the_epochs_they_started() -> None:
@@ -106,7 +106,7 @@ def test_removed_members_are_recorded_with_the_reason() -> None:
     world.pass_ms(SESSION_MS)
     causes = [text for what, text in history(world) if what is What.REBALANCE]
     assert causes[3:] == ["member a left", "b left: replaced", "the session of member c ended"]
-    assert any("session ended without a LeaveGroup" in sentence for sentence in told(world))
+    assert any("session ended without a LeaveGroup" in sentence for sentence in explained(world))
 
 
 def test_member_that_keeps_partitions_too_long_is_recorded_as_removed() -> None:
@@ -117,7 +117,7 @@ def test_member_that_keeps_partitions_too_long_is_recorded_as_removed() -> None:
     world.pass_ms(1_000)
     text = "member slow did not give up its partitions in time"
     assert (What.REMOVED, text) in history(world)
-    assert any("too slow" in sentence for sentence in told(world))
+    assert any("too slow" in sentence for sentence in explained(world))
 
 
 def test_departure_return_and_fencing_of_static_members_are_recorded() -> None:
@@ -125,7 +125,7 @@ def test_departure_return_and_fencing_of_static_members_are_recorded() -> None:
     epoch = world.join("first", instance_id="i").member_epoch
     world.join("second", instance_id="i")
     assert (What.FENCED, "member second: another one has the instance id i") in history(world)
-    assert any("Members were fenced" in sentence for sentence in told(world))
+    assert any("Members were fenced" in sentence for sentence in explained(world))
     world.leave("first", LEAVE_STATIC_EPOCH, "i")
     world.join("second", instance_id="i")
     texts = [text for _, text in history(world)]
