@@ -177,7 +177,7 @@ impl<T: Transport> Connection<T> {
                     Outcome::Pending(_) | Outcome::Held(_) => {
                         header.api_key == ApiKey::PRODUCE || hot_index(header.api_key).is_none()
                     }
-                    _ => false,
+                    Outcome::Reply(_) | Outcome::NoReply | Outcome::Close(_) => false,
                 };
                 let held = self.pipeline.bytes();
                 let share = if holds_frame { self.reader.input.lend(bytes, held) } else { None };
@@ -196,7 +196,8 @@ impl<T: Transport> Connection<T> {
                     self.pipeline.clear();
                     return Err(Ended::Refused(reason));
                 }
-                _ => {}
+                Outcome::NoReply | Outcome::Pending(_) | Outcome::Parked(..) | Outcome::Held(_) => {
+                }
             }
         }
         Ok(())

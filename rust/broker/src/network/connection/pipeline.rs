@@ -115,7 +115,9 @@ impl Pipeline {
                     pending
                 }
                 Outcome::Pending(pending) | Outcome::Held(pending) => pending,
-                _ => return Poll::Ready(()),
+                Outcome::Reply(_) | Outcome::NoReply | Outcome::Close(_) => {
+                    return Poll::Ready(());
+                }
             };
             match pending.as_mut().poll(context) {
                 Poll::Ready(outcome) => first.outcome = outcome,
