@@ -50,7 +50,7 @@ fn rows_from(
     columns.reserve((log.size_bytes() as usize).min(ROWS_BYTES + PIECE_BYTES));
     let mut size = 0;
     while offset < wanted.end && size < ROWS_BYTES {
-        let data = log.read(offset, PIECE_BYTES, wanted.end, true).map_err(ReadingError::Read)?;
+        let data = log.read(offset, PIECE_BYTES, wanted.end, true)?;
         if data.bytes.is_empty() {
             break;
         }

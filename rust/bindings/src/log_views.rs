@@ -66,9 +66,7 @@ impl ReadingError {
 /// CRCs are only checked for chunks; bytes of mapped segments are not read.
 pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, ReadingError> {
     let empty = ColumnViews::new(Limits::default()).finish().map_err(ReadingError::Columns)?;
-    let read = |offset, bytes_max| {
-        log.read(offset, bytes_max, wanted.end, bytes_max > 0).map_err(ReadingError::Read)
-    };
+    let read = |offset, bytes_max| log.read(offset, bytes_max, wanted.end, bytes_max > 0);
     // Checks that the offset is in range.
     read(wanted.start, 0)?;
     let maps =
