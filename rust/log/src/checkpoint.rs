@@ -6,9 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use pykafka_record::LeaderEpoch;
 
+use crate::disk::Disk;
 use crate::epoch_cache::EpochEntry;
 
 mod error;
@@ -123,6 +125,12 @@ pub struct PartitionIdentity {
     pub topic_id: [u8; 16],
     /// Its index in the topic; `None` in a file of Apache Kafka, which does not write this line.
     pub partition: Option<i32>,
+}
+
+/// The topic id in a partition's directory; `None` if there is none that can be read.
+pub(crate) fn topic_id_in(disk: &dyn Disk, path: &Path) -> Option<[u8; 16]> {
+    let bytes = disk.read(&path.join(PARTITION_METADATA_FILE)).ok()?;
+    read_partition_metadata(&bytes).ok().map(|identity| identity.topic_id)
 }
 
 /// Reads `partition.metadata`. Kafka writes two lines and ignores any others.

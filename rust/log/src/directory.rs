@@ -187,9 +187,7 @@ impl LogDirectory {
     fn partition_dir(&self, name: &str) -> Option<PartitionDir> {
         let (topic, partition) = parse_partition_dir(name)?;
         let path = self.dir.join(name);
-        let metadata = self.disk.read(&path.join(checkpoint::PARTITION_METADATA_FILE)).ok();
-        let identity = metadata.and_then(|bytes| checkpoint::read_partition_metadata(&bytes).ok());
-        let topic_id = identity.map(|identity| identity.topic_id);
+        let topic_id = checkpoint::topic_id_in(&*self.disk, &path);
         Some(PartitionDir { path, topic: topic.to_owned(), partition, topic_id })
     }
 

@@ -29,12 +29,8 @@ impl Checkpoints {
                 continue;
             }
             let path = dir.join(directory_names::partition_dir(&key));
-            let bytes = disk.read(&path.join(checkpoint::PARTITION_METADATA_FILE));
-            let identity = bytes.map(|bytes| checkpoint::read_partition_metadata(&bytes));
-            if let Ok(Ok(identity)) = identity
-                && identity.topic_id != ZERO
-            {
-                self.topic_ids.insert(key, row_of(identity.topic_id));
+            if let Some(topic_id) = checkpoint::topic_id_in(disk, &path).filter(|id| *id != ZERO) {
+                self.topic_ids.insert(key, row_of(topic_id));
             }
         }
     }
