@@ -57,9 +57,9 @@ test: need-build .venv/built ## the tests that need only the build, TEST_JOBS (o
 
 # Of those that `make clients-cluster` runs.
 CLUSTER_SAMPLE := tests/clients/test_transactions.py tests/clients/test_quotas.py
-test-all: need-test-all test target/spark.jsa ## `test`, then every other test: Spark, JVMs, PostgreSQL, clusters, kills, wheels, campaigns
+test-all: need-test-all test target/spark.jsa ## `test`, then every other test: Spark, JVMs, PostgreSQL, clusters, kills, wheels, campaigns (SHARE=2/3: a third of them)
 	cargo test --locked --workspace -q $(RUST_TARGETS) -- --ignored
-	$(PYTEST_PARALLEL) -m "$(COSTLY)"
+	$(PYTEST_PARALLEL) -m "$(COSTLY)" --share $(or $(SHARE),1/1)
 	python -m pytest -p no:xdist --brokers 3 $(CLUSTER_SAMPLE)
 	python -m tools.durations --limit 10 --again
 

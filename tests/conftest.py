@@ -16,8 +16,9 @@ from tests.support.spark import class_archive
 
 pytest_plugins = [
     "tests.support.costs",
-    "tests.support.durations",
+    "tests.support.runs.durations",
     "tests.support.evidence.plugin",
+    "tests.support.runs.shares",
 ]
 
 plain_output.install()

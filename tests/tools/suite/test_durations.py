@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.durations import MARKERS
+from tests.support.runs.durations import MARKERS
 from tools import durations
 from tools.durations import Duration
 
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 ROWS = {
     "tests/a.py::test_quick": {"seconds": 0.01, "costs": []},
@@ -147,7 +147,7 @@ def test_makefile_and_markers_agree() -> None:
 RECORDING = """
 import pytest
 from pathlib import Path
-from tests.support import durations
+from tests.support.runs import durations
 
 durations.FILE = Path("recorded.json").absolute()
 """
@@ -189,7 +189,7 @@ def test_recorded_costs_are_the_markers_of_each_test_whose_body_passed(
     (folder / "conftest.py").write_text(RECORDING)
     (folder / "test_it.py").write_text(TESTS)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    assert pytester.runpytest_subprocess("-p", "tests.support.durations", "spark").ret == 1
+    assert pytester.runpytest_subprocess("-p", "tests.support.runs.durations", "spark").ret == 1
     rows = json.loads((pytester.path / "recorded.json").read_text())
     assert {name.partition("::")[2]: row["costs"] for name, row in rows.items()} == {
         "test_unmarked": [],

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.costs import CAUSES
 
-FILE = Path(__file__).resolve().parents[2] / "target" / "durations.json"
+FILE = Path(__file__).resolve().parents[3] / "target" / "durations.json"
 MARKERS = (*CAUSES, "interval", "load", "campaign")
 
 TEST, COSTS = "test", "costs"
