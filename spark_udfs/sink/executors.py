@@ -85,7 +85,7 @@ class Task:
 
     Attributes:
         ids: The topic ids that the marks of the rows have.
-        begun: Marks of all planned partitions after the driver advanced them. Rows below them may
+        started: Marks of all planned partitions after the driver advanced them. Rows below them may
             have been dropped.
         places: The Kafka partition of each task; None if unknown.
     """
@@ -94,7 +94,7 @@ class Task:
     group: str
     plan: Planned
     ids: Mapping[str, bytes]
-    begun: Mapping[PartitionKey, int]
+    started: Mapping[PartitionKey, int]
     brokers: TopicIds
     work: Work
     places: Sequence[Place] | None = None
@@ -115,7 +115,7 @@ class Task:
         try:
             with self.ledger.partitions_transaction(self.group, list(keys.values())) as transaction:
                 marks = transaction.marks()
-                check_marks(self.ledger, marks, {key: self.begun[key] for key in keys.values()})
+                check_marks(self.ledger, marks, {key: self.started[key] for key in keys.values()})
                 left = batch.fresh({place: marks[key] for place, key in keys.items()})
                 done = self.work.process(transaction, left)
                 ends = self.plan.ends

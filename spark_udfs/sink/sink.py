@@ -304,7 +304,7 @@ class IdempotentSink:
             group=self._group,
             plan=plan,
             ids=ids,
-            begun=begun,
+            started=begun,
             brokers=brokers,
             work=self._work,
         )

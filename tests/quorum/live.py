@@ -61,7 +61,7 @@ class LiveReplica:
     Args:
         folder: Its data directory, which an earlier replica may have used.
         peers: The addresses of the other voters by node id.
-        stands: False if it must not request votes in elections.
+        is_candidate: False if it must not request votes in elections.
         config: Its timeouts, and the sizes that it requests.
     """
 
@@ -73,7 +73,7 @@ class LiveReplica:
         peers: Mapping[int, Endpoint],
         folder: Path,
         port: int = 0,
-        stands: bool = True,
+        is_candidate: bool = True,
         config: QuorumConfig = QuorumConfig(),  # noqa: B008
     ) -> None:
         self._core = core = _core.Core(
@@ -94,14 +94,14 @@ class LiveReplica:
         self._requests, self._replies = foundation.requests, foundation.replies
         self._driver = ReplicaDriver(
             foundation,
-            exchange=(Exchange if stands else Abstaining)(
+            exchange=(Exchange if is_candidate else Abstaining)(
                 foundation,
                 envelope=Envelope(cluster_id, key, own),
                 voters={**peers, key.node_id: own["CONTROLLER"]},
                 parts=parts,
                 refused=_refused,
             ),
-            begun=replica.begin(
+            initial=replica.begin(
                 key,
                 voters,
                 self.directory.election(),

@@ -51,7 +51,7 @@ class Driven:
         self.driver = ReplicaDriver(
             found(cast("Core", self.core)),
             exchange=cast("Exchange", Silent()),
-            begun=begin(ONE, tuple(voters), ElectionState(5, 2), log, now_ms=0, seed=1),
+            initial=begin(ONE, tuple(voters), ElectionState(5, 2), log, now_ms=0, seed=1),
             persist=self._write,
             parts=cast("SnapshotParts", None),
             make_way=lambda: False,

@@ -242,7 +242,7 @@ def test_voter_grants_votes_to_kafka_and_replicates_its_records(
         at = (controller.getsockname()[1], own_port.getsockname()[1])
         voters, peers = voters_at(*at), {1: Endpoint("127.0.0.1", at[0])}
         voter = LiveReplica(
-            OWN, (THEIRS, OWN), CLUSTER_ID, peers, tmp_path / "own", port=at[1], stands=False
+            OWN, (THEIRS, OWN), CLUSTER_ID, peers, tmp_path / "own", port=at[1], is_candidate=False
         )
         with voter as live:
             kafka = ApacheKafka(

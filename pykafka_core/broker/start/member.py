@@ -258,7 +258,7 @@ class _MemberStart:
         return ReplicaDriver(
             self._foundation,
             exchange=exchange,
-            begun=begun,
+            initial=begun,
             persist=self._directory.write_election,
             parts=self._parts,
             make_way=partial(self._directory.reserve.make_way, Need.START),

@@ -156,13 +156,13 @@ def _abort(
 def _write(
     response: WriteTxnMarkersResponse,
     wanted: Sequence[_Wanted],
-    told: Callable[[int], int],
+    converted: Callable[[int], int],
     timeout_ms: int | None,
 ) -> Maintain:
     """Write the core's markers, then those of the group shards.
 
     Args:
-        told: Converts a code of the core or of a shard to the code in the response.
+        converted: Converts a code of the core or of a shard to the code in the response.
         timeout_ms: The timeout of the core's part.
     """
     own = [one for one in wanted if one.topic.name == GROUP_TOPIC]
@@ -171,12 +171,12 @@ def _write(
 
     def written(results: Sequence[Maintained]) -> Reply:
         for one, result in zip(others, results, strict=True):
-            one.row.error_code = told(result.error_code)
+            one.row.error_code = converted(result.error_code)
         return Coordinate(operations, ended)
 
     def ended(results: Sequence[Coordinated]) -> Reply:
         for one, result in zip(own, results, strict=True):
-            one.row.error_code = told(result.error_code)
+            one.row.error_code = converted(result.error_code)
         return response
 
     commands = [WriteMarker(one.topic.topic_id, one.partition, one.end) for one in others]

@@ -425,7 +425,7 @@ def task_of(ledger: PostgresLedger, effect: Effect | None = None, **changes: Any
         "brokers": known,
         **changes,
     }
-    given.setdefault("begun", {KEY: given["plan"].starts[TOPIC, 0]})
+    given.setdefault("started", {KEY: given["plan"].starts[TOPIC, 0]})
     return Task(work=Work(effect=effect or insert_values("%s")), **given)
 
 
@@ -487,7 +487,7 @@ def test_task_without_dropped_rows_is_rejected_if_the_mark_went_back(
     """
     rows = rows_of(10).slice(5)
     with pytest.raises(LedgerError, match="orders-0 went back to 0, and the batch begins at 5"):
-        list(task_of(database.ledger(), begun={KEY: 5})(iter([rows])))
+        list(task_of(database.ledger(), started={KEY: 5})(iter([rows])))
     assert effects(database) == []
     assert marks(ledger) == {}
 

@@ -45,7 +45,7 @@ class ReplicaDriver:
         foundation: Has the metadata log, the clocks, and the timer that wakes the loop at the
             replica's deadline.
         exchange: Communicates with other replicas.
-        begun: The initial value and its initial outputs.
+        initial: The initial replica and its first outputs.
         persist: Writes and syncs quorum-state, on a separate thread; also gets the node ids of
             static voters.
         parts: Collects the parts of the leader's snapshot.
@@ -58,7 +58,7 @@ class ReplicaDriver:
         foundation: Foundation,
         *,
         exchange: Exchange,
-        begun: tuple[Replica, list[events.ReplicaOutput]],
+        initial: tuple[Replica, list[events.ReplicaOutput]],
         persist: Write,
         parts: SnapshotParts,
         make_way: Callable[[], bool],
@@ -78,7 +78,7 @@ class ReplicaDriver:
         self._events: deque[events.ReplicaEvent] = deque()
         self._is_handling = False
         self._timer: Timer | None = None
-        self._replica, self._begun = begun
+        self._replica, self._begun = initial
         exchange.know(self._replica.log.voter_set.voters)
 
     @property
