@@ -936,8 +936,8 @@ def batches_to_arrow(data: bytes, /, start: int = 0, end: int = ...) -> ArrowBat
     """Return the records of whole batches with ``start`` <= offset < ``end``; CRCs are not checked.
 
     Control records are omitted, and records whose offset is not above that of the previous record,
-    as in Kafka's consumers. Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 for
-    none), ``key`` and ``value`` binary, ``headers`` list<struct<key: string, value: binary>>.
+    as in Kafka's consumers. Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 if
+    missing), ``key`` and ``value`` binary, ``headers`` list<struct<key: string, value: binary>>.
 
     Raises:
         CorruptMessageError, InvalidRecordError, MessageTooLargeError: The errors of the record

@@ -238,7 +238,7 @@ class StaleControllerEpochError(KafkaError, code=11, name="STALE_CONTROLLER_EPOC
 
 
 class OffsetMetadataTooLargeError(KafkaError, code=12, name="OFFSET_METADATA_TOO_LARGE"):
-    """The metadata stored beside an offset is too long."""
+    """The metadata stored with an offset is too long."""
 
 
 class NetworkError(
@@ -404,7 +404,7 @@ class InvalidTransactionTimeoutError(KafkaError, code=50, name="INVALID_TRANSACT
 class ConcurrentTransactionsError(
     KafkaError, code=51, name="CONCURRENT_TRANSACTIONS", retriable=True
 ):
-    """Another operation on the same transaction is still under way."""
+    """Another operation on the same transaction is still running."""
 
 
 class TransactionCoordinatorFencedError(KafkaError, code=52, name="TRANSACTION_COORDINATOR_FENCED"):
@@ -444,7 +444,7 @@ class UnknownProducerIdError(KafkaError, code=59, name="UNKNOWN_PRODUCER_ID"):
 
 
 class ReassignmentInProgressError(KafkaError, code=60, name="REASSIGNMENT_IN_PROGRESS"):
-    """A reassignment of the partition is under way."""
+    """A reassignment of the partition is in progress."""
 
 
 class DelegationTokenAuthDisabledError(KafkaError, code=61, name="DELEGATION_TOKEN_AUTH_DISABLED"):
@@ -572,7 +572,7 @@ class ElectionNotNeededError(
 
 
 class NoReassignmentInProgressError(KafkaError, code=85, name="NO_REASSIGNMENT_IN_PROGRESS"):
-    """No reassignment of the partition is under way."""
+    """No reassignment of the partition is in progress."""
 
 
 class GroupSubscribedToTopicError(KafkaError, code=86, name="GROUP_SUBSCRIBED_TO_TOPIC"):
@@ -682,7 +682,7 @@ class OffsetMovedToTieredStorageError(KafkaError, code=109, name="OFFSET_MOVED_T
 
 
 class FencedMemberEpochError(KafkaError, code=110, name="FENCED_MEMBER_EPOCH"):
-    """The member was fenced; it has to give up its partitions and join again."""
+    """The member was fenced; it must release its partitions and join again."""
 
 
 class UnreleasedInstanceIdError(KafkaError, code=111, name="UNRELEASED_INSTANCE_ID"):
@@ -722,7 +722,7 @@ class InvalidRegistrationError(KafkaError, code=119, name="INVALID_REGISTRATION"
 
 
 class TransactionAbortableError(KafkaError, code=120, name="TRANSACTION_ABORTABLE"):
-    """The transaction failed; the producer may abort it and go on."""
+    """The transaction failed; the producer may abort it and continue."""
 
 
 class InvalidRecordStateError(KafkaError, code=121, name="INVALID_RECORD_STATE"):

@@ -21,8 +21,9 @@ def main(bootstrap: str, directory: Path, idle_s: float = 5) -> None:
     while records := consumer.consume(2, timeout=idle_s):
         values = [value_of(record) for record in records]
         for value in values:
-            append(payments, value)  # What was written when it dies here …
-        save(position, records[-1].offset() + 1)  # … is read and written again, as this is missing.
+            append(payments, value)
+        # A process that is killed here reads and writes these records again.
+        save(position, records[-1].offset() + 1)
     consumer.close()
 
 

@@ -247,7 +247,7 @@ def _begin_collecting() -> None:
     that grows with the metadata: 75 ms at 8,000 topics. An excluded object is still freed when
     nothing refers to it any more.
 
-    A request for 1,000 topics creates some 10,000 objects; none is garbage before its response.
+    A request for 1,000 topics creates some 10,000 objects, all in use until its response.
     """
     gc.freeze()
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION, COLLECTIONS_BEFORE_OLDER, COLLECTIONS_BEFORE_OLDER)

@@ -24,7 +24,7 @@ SHOWN_MAX = 20
 
 
 def report(bootstrap_servers: str, errors: Iterable[str]) -> str:
-    """Return the report as text. If the broker does not respond, the report says so."""
+    """Return the report as text. It also describes a broker that does not respond."""
     lines = [f"broker {bootstrap_servers}"]
     try:
         lines.extend(_state(bootstrap_servers))

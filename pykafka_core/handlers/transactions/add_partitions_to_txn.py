@@ -57,7 +57,7 @@ class _Asked(NamedTuple):
 def handle(
     context: Context, request: AddPartitionsToTxnRequest
 ) -> Slices[Coordinate | AddPartitionsToTxnResponse]:
-    """Add or verify all partitions of each transaction; none if one of them does not exist."""
+    """Add or verify all partitions of each transaction, or reject all if one does not exist."""
     asked: list[_Asked] = []
     for one in _transactions(context, request):
         asked.append((yield from _asked(context, one)))

@@ -120,8 +120,8 @@ class DeltaLedger(OneAtATime):
     ) -> Iterator[DeltaTransaction]:
         """Open a transaction of some of a group's partitions. Differences to `transaction`:
 
-        Transactions of other partitions can commit concurrently. It reads and advances the marks of
-        its own partitions only.
+        Transactions of other partitions can commit concurrently. It reads and advances only the
+        marks of these partitions.
         """
         check_name("group", group)
         apps = [mark_id(group, key) for key in sorted(set(partitions))]

@@ -140,7 +140,7 @@ class PostgresLedger(SqlLedger):
         """Open a transaction of some of a group's partitions. Differences to `transaction`:
 
         Transactions of other partitions of the group may be open at the same time, also in other
-        processes. It reads and advances the marks of its own partitions only, can claim ids once,
+        processes. It reads and advances only the marks of these partitions, can claim ids once,
         and deletes no expired ids. The first transaction of a new group runs alone.
         """
 

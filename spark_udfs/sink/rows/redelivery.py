@@ -75,7 +75,7 @@ class Rows:
         return pa.chunked_array(pieces, whole.type)
 
     def parts(self, bytes_max: int = PART_BYTES) -> Iterator[pa.Table]:
-        """Yield the rows in tables of about ``bytes_max`` bytes; none of them is empty."""
+        """Yield the rows in tables of about ``bytes_max`` bytes, without empty tables."""
         if self.order is not None:
             yield from self._pieces(self.table, bytes_max)
             return

@@ -1,1 +1,1 @@
-"""A node as one of several: how it joins the cluster, stays in it, and has the active controller decide."""
+"""Membership of a node in a cluster: joins, heartbeats, and requests to the active controller."""

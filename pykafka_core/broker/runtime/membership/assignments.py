@@ -1,6 +1,7 @@
-"""Says in which directory this broker's replicas are: ``AssignmentsManager`` in Kafka.
+"""Reports the directories of this broker's replicas, as Kafka's ``AssignmentsManager`` does.
 
-`Resignation` decides; this gives it what the core finds, and takes its changes to the controller.
+`Resignation` decides. This module passes it the findings of the core, and sends its changes to the
+controller.
 """
 
 from collections.abc import Callable, Sequence
@@ -112,7 +113,7 @@ class Assignments:
         self._timers.every("a look at lost replicas", REVIEW_MS, now_ns, self._later)
 
     def note_partition(self, event: "_core.PartitionState") -> None:
-        """Something is known of a partition on this broker, which `Replicas` has noted."""
+        """Check the image if `Replicas` has a state of the partition."""
         if self._replicas.state_of((event.topic_id, event.partition)) is not None:
             self._later()
 
@@ -123,7 +124,7 @@ class Assignments:
             self._probe()
 
     def follow(self) -> None:
-        """The image has got further."""
+        """Check the new image."""
         if self._is_watching:
             self._later()
 
@@ -186,7 +187,7 @@ class Assignments:
     # Requests.
 
     def _later(self) -> None:
-        """Have a look that begins after this call."""
+        """Start a look after this call."""
         self._is_wanted = True
         if not self._is_due:
             self._is_due = True

@@ -1,15 +1,18 @@
-"""Brokers whose process is gone: the active controller fences them at once, and does not wait for their sessions.
+"""Detects brokers whose process has ended, so that the active controller fences them at once and
+does not wait for their sessions.
 
-Theory of operation. The active controller keeps a connection to every broker that has a session. When it ends the
-controller asks for another one. A host that refuses it says that nobody listens where the broker is registered: its
-process is gone, and so is its session. Whatever else happens proves nothing (a connection that hangs, a name
-without an address), and the session decides, as in Apache Kafka. Neither does a refusal by a broker that has not been
-seen listening, for those of Apache Kafka are unfenced before they listen; but brokers that another controller had
-unfenced count as seen.
+Theory of operation. The active controller keeps a connection to every broker that has a session.
+When a connection ends, the controller opens another one. If the host refuses it, no process listens
+at the registered address: the broker's process has ended, and its session ends too. Other failures
+(a connection that hangs, a host name without an address) prove nothing; the session decides, as in
+Apache Kafka. A refusal also proves nothing if the broker has never been seen listening, because
+brokers of Apache Kafka are unfenced before they listen. Brokers that an earlier controller unfenced
+count as seen.
 
-A broker that is fenced although it lives is unfenced by its next heartbeat. One that stopped cleanly may be started
-again at once, as the session of its last process has ended. One that is killed and started again before the
-controller has looked takes its own place: a connection that ended leaves a session in doubt until the next heartbeat.
+If a running broker is fenced, its next heartbeat unfences it. A broker that stopped cleanly can be
+started again at once, as its session has ended. A broker that is killed and started again before
+the controller notices replaces itself: a connection that ended leaves its session in doubt until
+the next heartbeat.
 """
 
 from collections.abc import Callable
@@ -28,15 +31,15 @@ PURPOSE = "watch"
 API_VERSIONS = 18, 0
 ANSWER_MS = 10_000
 LASTS_MS = 60_000
-"""How long a connection is watched before it is looked whether its broker is still registered."""
+"""How long a connection is watched before the broker's registration is checked again."""
 PAUSE_NS = 20_000_000
-"""Before the next connection: a process that ends does not close all of its sockets at once."""
+"""Pause before the next connection: an ending process does not close all its sockets at once."""
 PAUSE_NS_MAX = 1_000_000_000
-"""It doubles up to this while connections fail for other reasons."""
+"""Upper bound of the pause, which doubles while connections fail for other reasons."""
 
 
 class _Watched:
-    """One process of a broker. It counts for as long as it is the one in the table."""
+    """One process of a broker; ignored once it is not the one in the table."""
 
     __slots__ = "epoch", "pause_ns", "peer", "was_seen"
 
@@ -48,13 +51,15 @@ class _Watched:
 
 
 class BrokerWatch:
-    """Watches the processes of brokers while a node is the active controller. Belongs to the control thread.
+    """Watches the processes of brokers while a node is the active controller.
+
+    Belongs to the control thread.
 
     Args:
         foundation: Has the connections.
-        node_id: This node: nobody watches himself.
-        listener: The listener by which brokers are reached.
-        ask: Has a request decided by this node.
+        node_id: This node, which is not watched.
+        listener: The brokers' listener to connect to.
+        ask: Submits a request that this node decides.
     """
 
     def __init__(
@@ -74,7 +79,7 @@ class BrokerWatch:
         self._active: ActiveController | None = None
 
     def look(self, image: MetadataImage, active: ActiveController) -> None:
-        """Watch every broker that has a session, and no other; cheap where nothing was committed since."""
+        """Watch every broker that has a session, and no other; cheap if the image is unchanged."""
         if image is self._known:
             return
         is_first = self._known is None
@@ -91,7 +96,7 @@ class BrokerWatch:
                 self._begin(broker, was_seen=is_first and not broker.fenced)
 
     def end(self) -> None:
-        """This node is not the active controller any more."""
+        """Stop all watches: this node is no longer the active controller."""
         for node_id in list(self._watched):
             self._drop(node_id)
         self._known = self._active = None
@@ -133,7 +138,7 @@ class BrokerWatch:
         self._pause(node_id, watched)
 
     def _pause(self, node_id: int, watched: _Watched) -> None:
-        """Open the next connection after the pause, which doubles."""
+        """Open the next connection after the pause, and double the pause."""
         due_ns = self._foundation.core.now_ns() + watched.pause_ns
         watched.pause_ns = min(2 * watched.pause_ns, PAUSE_NS_MAX)
         self._foundation.timers.once(
@@ -153,7 +158,7 @@ class BrokerWatch:
         self._ask(LocalRequest(partial(fence_gone, node_id, watched.epoch), answered=answered))
 
     def _look_again(self, node_id: int, watched: _Watched, active: ActiveController | None) -> None:
-        """The fencing was not decided, or is in doubt: what it was asked for may have changed."""
+        """Watch the broker again: the fencing failed or its outcome is unknown."""
         if active is not None and self._active is active and node_id not in self._watched:
             self._watched[node_id] = watched
             self._pause(node_id, watched)

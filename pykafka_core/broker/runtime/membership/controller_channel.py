@@ -1,7 +1,8 @@
-"""Requests to the active controller, wherever it is: asked again until it answers, or the time is over.
+"""Requests to the active controller: sent again until it responds or the time is over.
 
-As in Apache Kafka, a request whose connection ended is sent again. It may have been carried out: who asks for something
-that may not happen twice says so in the request (a broker's epoch, a partition's), or is told that it is there already.
+As in Apache Kafka, a request whose connection ended is sent again, although the controller may have
+executed it. A request that must not be executed twice carries an epoch (of a broker or a
+partition), or the second response is an error such as TOPIC_ALREADY_EXISTS.
 """
 
 from collections.abc import Callable
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from pykafka_core._core import Replied
 
 TIMEOUT_MS = 60_000
-"""How long a request is tried that has no time of its own, as Kafka's ``BrokerServer`` tries those it sends on."""
+"""Time limit of requests without their own, as for those that Kafka's ``BrokerServer`` forwards."""
 RETRY_NS = 50_000_000
-"""Between two attempts, as Kafka's ``NodeToControllerRequestThread`` waits."""
+"""Pause between two attempts, as in Kafka's ``NodeToControllerRequestThread``."""
 
 
 class ControllerApi(NamedTuple):
-    """An API that controllers serve, and the versions of ours."""
+    """An API that controllers serve, and the versions that this node sends."""
 
     key: int
     versions: tuple[int, int]
@@ -47,12 +48,12 @@ def _always() -> bool:
 
 
 class ControllerChannel:
-    """Asks whichever node leads the metadata quorum.
+    """Sends requests to the leader of the metadata quorum.
 
     Args:
-        foundation: Sends, knows the time, and has the timers of the next attempts.
-        leader: Where the leader is; None while nobody is known to lead.
-        attempt_ms: How long one attempt waits for its answer (``controller.socket.timeout.ms``).
+        foundation: Has the core that sends, the clock, and the timers of further attempts.
+        leader: Returns the endpoint of the leader; None if the leader is unknown.
+        attempt_ms: How long one attempt waits for its response (``controller.socket.timeout.ms``).
     """
 
     def __init__(
@@ -73,11 +74,12 @@ class ControllerChannel:
         purpose: str = "controller",
         is_wanted: Callable[[], bool] = _always,
     ) -> None:
-        """Send a request; ``answered`` is called once, with None if the time was over.
+        """Send a request; ``answered`` is called once, with None after the timeout.
 
         Args:
-            purpose: Requests of one purpose share a connection, and wait for each other there.
-            is_wanted: Asked before each attempt. Once it is false the request is dropped, and nobody is called.
+            purpose: Requests of one purpose share a connection, one at a time.
+            is_wanted: Called before each attempt. If it returns False, the request is dropped
+                without a call of ``answered``.
         """
         deadline_ns = self._core.now_ns() + timeout_ms * NS_PER_MS
         ask = _Ask(api, request, purpose, deadline_ns, answered, is_wanted)

@@ -1,8 +1,10 @@
-"""How a controller makes itself known to clients (KIP-919), as Kafka's ``ControllerRegistrationManager`` does.
+"""Registers a controller, so that clients can find it (KIP-919), as Kafka's
+``ControllerRegistrationManager`` does.
 
-Voters find each other by the voter set. Clients that know only controllers (``bootstrap.controllers``) find them by
-these registrations, which the active controller commits. A process registers once, as soon as it sees metadata that
-have another process of its node id, or none; it asks again after a pause until they have this one.
+Voters find each other by the voter set. Clients with ``bootstrap.controllers`` find the other
+controllers by these registrations, which the active controller commits. A process registers when
+the metadata contain no registration of its node id, or one of another process. It tries again after
+a pause until the metadata contain its own.
 """
 
 from collections.abc import Sequence
@@ -29,27 +31,27 @@ from pykafka_core.protocol.messages import (
 REGISTRATION = ControllerApi(70, (0, 0))
 PURPOSE = "registration"
 PAUSE_MS = 1000
-"""After a request that was refused, or answered by nobody."""
+"""Pause after a request that was rejected or got no response."""
 
 _log = GuardedLogger(__name__)
 
 
 class Registering(NamedTuple):
-    """What a controller says of itself."""
+    """The content of a controller's registration."""
 
     node_id: int
     incarnation_id: bytes
     listeners: Sequence[Endpoint]
-    """Where clients and other nodes reach it as a controller."""
+    """The endpoints of the controller's listeners."""
 
 
 class ControllerRegistration:
     """One controller's registration. Belongs to the control thread.
 
     Args:
-        foundation: Its clock, and the timer of the next attempt.
-        channel: To the active controller.
-        registering: What it says of itself.
+        foundation: Has the clock, and the timer of the next attempt.
+        channel: Sends to the active controller.
+        registering: The content of the registration.
     """
 
     def __init__(
@@ -61,10 +63,10 @@ class ControllerRegistration:
         self._registering = registering
         self._image: MetadataImage | None = None
         self._is_busy = False
-        """Whether a request is under way, or the next one waits for its time."""
+        """Whether a request is open or scheduled."""
 
     def follow(self, image: MetadataImage) -> None:
-        """Take in the committed image; register if it needs that."""
+        """Register if the committed image lacks this process."""
         self._image = image
         if not self._is_busy and self._is_wanted():
             self._register()
@@ -88,7 +90,11 @@ class ControllerRegistration:
         )
 
     def _is_still_due(self) -> bool:
-        """Nobody is called if not: what the log says may have come before an answer that was lost."""
+        """Report whether the request is still needed.
+
+        The registration may be committed although its response was lost; a dropped request has no
+        callback, so this function also resets the state.
+        """
         self._is_busy = self._is_wanted()
         return self._is_busy
 

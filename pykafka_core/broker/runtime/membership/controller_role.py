@@ -1,8 +1,9 @@
-"""A node as a controller: what other nodes ask of it, and what it does while it is the active one.
+"""The controller part of a node: the requests of its controller listeners, and its tasks while it
+is the active controller.
 
-A listener of controllers has the quorum's own requests, what brokers ask the active controller, and what clients asked
-of a broker, in an envelope. The active controller begins a cluster with its first records, and fences brokers whose
-sessions ended.
+A controller listener serves the requests of the quorum, requests of brokers to the active
+controller, and client requests that brokers forward in envelopes. The active controller writes the
+first records of a new cluster, and fences brokers whose sessions ended.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,24 +55,25 @@ if TYPE_CHECKING:
 
 ENVELOPE = Row(58, "cluster.envelope", (0, 0), Owner.CONTROLLER)
 ROWS: Mapping[int, Row] = {row.api_key: row for row in (*QUORUM_ROWS, *CONTROLLER_ROWS, ENVELOPE)}
-"""What a listener of controllers serves."""
+"""The APIs of a controller listener."""
 RETRY_MS = 1000
-"""Before records that were refused are proposed again."""
+"""Pause before rejected records are proposed again."""
 CONTROLLER_APIS = {row.api_key: row.versions for row in ROWS.values()}
 
 
 class ControllerRole:
-    """One node's part as a controller. Belongs to the control thread.
+    """The controller part of one node. Belongs to the control thread.
 
     Args:
-        foundation: Of its control plane.
+        foundation: The foundation of its control plane.
         driver: Its replica of the metadata quorum.
         publisher: Has the committed image.
-        first_records: Of a new cluster.
+        first_records: The first records of a new cluster.
         session_ms: ``broker.session.timeout.ms``.
-        listeners: Names of listeners of controllers.
-        passes: Elections that it makes from time to time.
-        watched_listener: By which it watches the processes of brokers; None where it does not.
+        listeners: Names of the controller listeners.
+        passes: Elections that the active controller runs at intervals.
+        watched_listener: The brokers' listener that is watched (see `BrokerWatch`); None disables
+            the watch.
     """
 
     def __init__(
@@ -98,16 +100,16 @@ class ControllerRole:
         )
         self._timer: Timer | None = None
         self._epoch = -1
-        """In which this node is the active controller; -1 while it is not."""
+        """The epoch in which this node is the active controller; -1 while it is not."""
 
     def use(self, controller: Controller, jobs: Jobs, contexts: Contexts) -> None:
-        """Take the parts that decide."""
+        """Set the components that decide requests."""
         self._controller = controller
         self._jobs = jobs
         self._contexts = contexts
 
     def take(self, event: "_core.Request") -> None:
-        """A request at a listener of controllers."""
+        """Handle a request of a controller listener."""
         asked = admitted(event, ROWS, self._foundation.core, self._foundation.replies)
         if asked is None:
             return
@@ -155,7 +157,7 @@ class ControllerRole:
     # The active controller.
 
     def end_turn(self) -> None:
-        """After what is committed was published: begin, or end, to be the active controller."""
+        """Become the active controller or resign, after committed records were published."""
         leads = self._driver.leads
         epoch = self._driver.quorum.leader_epoch if leads else -1
         if epoch != self._epoch:
@@ -175,7 +177,7 @@ class ControllerRole:
                 self._watch.look(self._publisher.image, active)
 
     def _begin(self) -> None:
-        """All clocks start again: what the controller before knew of sessions is not in the log."""
+        """Start all sessions again: the log does not contain those of the previous controller."""
         now_ns = self._foundation.core.now_ns()
         self._contexts.active = ActiveController(BrokerSessions(self._session_ns, now_ns))
         self._begin_cluster()
@@ -190,7 +192,7 @@ class ControllerRole:
             self._later("the first records", self._begin_cluster)
 
     def _first_records(self, context: Context) -> Outcome:
-        """End what another controller left open; a new cluster gets its features."""
+        """Abort an open transaction of another controller; give a new cluster its features."""
         records: list[Message] = []
         if self._publisher.in_transaction:
             records.append(AbortTransactionRecord())
@@ -199,7 +201,7 @@ class ControllerRole:
         return Propose(records, lambda code: BrokerHeartbeatResponse(error_code=code))
 
     def _arm(self, active: ActiveController) -> None:
-        """Look when the next session ends."""
+        """Set the timer for the end of the next session."""
         if self._timer is not None and not self._timer.is_over:
             return
         deadline_ns = active.sessions.deadline_ns(self._publisher.image.brokers.values())
@@ -210,7 +212,8 @@ class ControllerRole:
 
     def _fence(self) -> None:
         if self._driver.leads and self._contexts.active is not None:
-            # Refused, by a full disk for one, it is asked for again, but not at once: the session has ended already.
+            # A rejected request (for example, the disk is full) is sent again after a pause: the
+            # session has ended, so its deadline would fire at once.
             self._timer = self._later("the session of a broker", self._fence)
             self._ask(LocalRequest(fence_one, answered=partial(self._on_fenced, self._timer)))
 
@@ -228,7 +231,7 @@ class ControllerRole:
 
 
 def _not_controller(row: Row) -> Message | None:
-    """The answer of an API that has an error code of its own; another one's connection is closed."""
+    """Return NOT_CONTROLLER for an API with a top-level error code; None closes the connection."""
     name = "".join(part.capitalize() for part in row.name.split("_")) + "Response"
     made: Any = getattr(messages, name)
     try:

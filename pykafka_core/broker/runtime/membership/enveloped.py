@@ -1,4 +1,4 @@
-"""A request that a broker sent on to the controller, out of its envelope (KIP-590)."""
+"""A request that a broker forwarded to the controller in an envelope (KIP-590)."""
 
 import socket
 import struct
@@ -28,10 +28,10 @@ class _Frame(NamedTuple):
 
 
 class EnvelopedRequest:
-    """A client's request at the active controller: its answer goes back in the envelope's.
+    """A client's request at the active controller; its response is sent inside the envelope's.
 
     Raises:
-        ProtocolError: The envelope holds no request that goes in one.
+        ProtocolError: The envelope contains no request of an API that brokers forward.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class EnvelopedRequest:
 
     @property
     def api_key(self) -> int:
-        """What is asked."""
+        """The API key of the inner request."""
         return self._frame.api_key
 
     def decode(self) -> Message:
-        """What is asked.
+        """Decode the inner request.
 
         Raises:
             ProtocolError: It cannot be decoded.
@@ -69,11 +69,11 @@ class EnvelopedRequest:
         return decode_request(frame.api_key, frame.api_version, frame.body)
 
     def decide(self, context: Context) -> Outcome | Steps:
-        """Decode the request, now that it is its turn, and ask its handler."""
+        """Decode the request and call its handler."""
         return handler_of(self._frame.api_key)(context._replace(is_forwarded=True), self.decode())
 
     def answer(self, message: Message) -> Slices[None] | None:
-        """Send the answer in its envelope."""
+        """Send the response in its envelope."""
         return self._answer(message)
 
     def _answer(self, message: Message) -> Slices[None]:
@@ -88,11 +88,11 @@ class EnvelopedRequest:
             yield from sending
 
     def refuse(self, reason: str) -> None:
-        """It cannot be decoded."""
+        """Respond that the request cannot be decoded."""
         self.abandon(InvalidRequestError.code)
 
     def abandon(self, error_code: int) -> None:
-        """Tell the broker that there is no answer."""
+        """Send the broker an error without a response for the client."""
         finish(self._outer.answer(EnvelopeResponse(response_data=None, error_code=error_code)))
 
     def admit(self) -> bool:

@@ -1,7 +1,7 @@
-"""Requests that the active controller decides, sent on to it in an Envelope (KIP-590), as a broker of Kafka does.
+"""Forwards requests to the active controller in an Envelope (KIP-590), as a Kafka broker does.
 
-The envelope holds the request as the client sent it, with the client's name and address, and brings back the answer as
-the client gets it. A request of this process goes as itself.
+The envelope contains the request as the client sent it, with the client's principal and address;
+its response contains the client's response. A request of this process is sent without an envelope.
 """
 
 import struct
@@ -32,11 +32,11 @@ PRINCIPAL_VERSION = 0
 
 
 class Forwarding:
-    """Sends requests on.
+    """Forwards requests.
 
     Args:
-        channel: To the active controller.
-        requests: Where each request ends.
+        channel: Sends to the active controller.
+        requests: The open requests, which get the responses.
     """
 
     def __init__(self, channel: ControllerChannel, requests: OpenRequests) -> None:
@@ -44,7 +44,7 @@ class Forwarding:
         self._requests = requests
 
     def take(self, asked: Asked) -> None:
-        """Send on a request that is in the table of open requests."""
+        """Forward a request that is in the table of open requests."""
         asked.queue()
         if isinstance(asked, RemoteRequest):
             envelope = EnvelopeRequest(
@@ -68,7 +68,7 @@ class Forwarding:
         request: Message,
         answered: Callable[[Message | None], object],
     ) -> None:
-        """A client that went away needs no further attempt: its request's memory is given back."""
+        """Send a request while its client is connected; then its memory is released."""
         is_wanted = partial(self._requests.is_open, asked)
         self._channel.ask(api, request, TIMEOUT_MS, answered, is_wanted=is_wanted)
 
@@ -89,7 +89,7 @@ class Forwarding:
 
 
 def _frame(asked: RemoteRequest) -> bytes:
-    """The request with its header, as the client sent it but for the correlation id."""
+    """Encode the request with its header, as the client sent it except for the correlation id."""
     client_id = asked.caller.client_id.encode()
     header = struct.pack(
         ">hhih", asked.api_key, asked.caller.api_version, CORRELATION, len(client_id)

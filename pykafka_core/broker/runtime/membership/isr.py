@@ -1,8 +1,8 @@
-"""The wish of a leader for its in-sync replicas, taken to the active controller: ``AlterPartitionManager`` in Kafka.
+"""Sends changes of the ISR to the active controller, as Kafka's ``AlterPartitionManager`` does.
 
-The core tells how followers stand, and again as long as the ISR should change. It checks each wish under the lock of
-the partition, and counts it as pending (contract/replication.md#29). One request is under way at a time; what is wished
-meanwhile goes with the next one.
+The core reports the state of followers, repeatedly while the ISR should change. It checks each
+proposal under the partition's lock and keeps it as pending (contract/replication.md#29). Only one
+request is open at a time; proposals made during it are sent with the next one.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ALTER_PARTITION = ControllerApi(56, (2, 3))
 PURPOSE = "alter partition"
 TIMEOUT_MS = 3_000
-"""Of one attempt: a controller that hangs must not hold up what another one would decide."""
+"""Timeout of one request: a hanging controller must not delay a decision by its successor."""
 RETRY_NS = 50_000_000
 OUTDATED = frozenset(
     {
@@ -43,14 +43,14 @@ OUTDATED = frozenset(
         UnknownTopicOrPartitionError.code,
     }
 )
-"""The controller knows of a later state, which the metadata will bring (contract/replication.md#32)."""
+"""The controller has a later state, which the metadata will bring (contract/replication.md#32)."""
 
 REFUSED = frozenset({IneligibleReplicaError.code, InvalidRequestError.code})
-"""What is committed holds."""
+"""Errors with which the committed state stays."""
 
 
 class _Wish(NamedTuple):
-    """A proposal that the core holds as pending."""
+    """A proposal that is pending in the core."""
 
     proposal: int
     leader_epoch: int
@@ -60,13 +60,13 @@ class _Wish(NamedTuple):
 
 
 class IsrChanges:
-    """Takes the wishes of the partitions that this broker leads to the controller. Belongs to the control thread.
+    """Sends the proposals of the partitions that this broker leads. Belongs to the control thread.
 
     Args:
-        foundation: Has the partitions.
-        channel: To the active controller.
-        broker: Id and epoch of this broker.
-        image: What is committed.
+        foundation: Has the core and the timers.
+        channel: Sends to the active controller.
+        broker: Returns the id and the epoch of this broker.
+        image: Returns the committed image.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class IsrChanges:
         self._is_asking = False
 
     def note(self, replica: "_core.Replica") -> None:
-        """Take in how a follower stands."""
+        """Propose the change that the state of a follower needs, if any."""
         place = replica.topic_id, replica.partition
         partition = _partition(self._image(), place)
         if partition is None or partition.leader_epoch != replica.leader_epoch:
@@ -160,7 +160,10 @@ class IsrChanges:
             self._ask()
 
     def _ask_again(self, asked: Mapping[PartitionId, _Wish]) -> None:
-        """They may be committed all the same; the partition epoch makes it safe to ask for them twice."""
+        """Send the proposals again.
+
+        The first request may have committed them; the partition epoch prevents a second change.
+        """
         self._wishes = {**asked, **self._wishes}
         due_ns = self._core.now_ns() + RETRY_NS
         self._timers.once("a change of an ISR", due_ns, self._ask)

@@ -1,4 +1,4 @@
-"""Elections that the active controller makes by itself: every so often, and at once again while some are left over."""
+"""Elections that the active controller runs at intervals, and again at once while some remain."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ from pykafka_core.protocol.messages import ElectLeadersResponse, Message
 
 
 class LeaderPass(NamedTuple):
-    """A pass over all partitions, and how often it is made."""
+    """A pass over all partitions, and its interval."""
 
     name: str
     interval_ms: int
@@ -24,7 +24,7 @@ class LeaderPass(NamedTuple):
 
 
 def leader_passes(balance_s: int, leaderless_ms: int) -> tuple[LeaderPass, ...]:
-    """The passes of an active controller.
+    """Return the passes of an active controller.
 
     Args:
         balance_s: ``leader.imbalance.check.interval.seconds``.
@@ -37,12 +37,12 @@ def leader_passes(balance_s: int, leaderless_ms: int) -> tuple[LeaderPass, ...]:
 
 
 class LeaderPasses:
-    """Has the passes made while a node is the active controller. Belongs to the control thread.
+    """Runs the passes while a node is the active controller. Belongs to the control thread.
 
     Args:
         foundation: Has the clock and the timers.
         passes: See `leader_passes`.
-        ask: Has a request decided by this node.
+        ask: Submits a request that this node decides.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LeaderPasses:
         self._timers: list[Timer] = []
 
     def begin(self) -> None:
-        """This node is the active controller: the first pass of each kind comes after its interval."""
+        """Start the timers; the first pass of each kind runs after its interval."""
         self.end()
         timers, now_ns = self._foundation.timers, self._foundation.core.now_ns()
         self._timers = [
@@ -66,7 +66,7 @@ class LeaderPasses:
         ]
 
     def end(self) -> None:
-        """It is not any more."""
+        """Stop the timers."""
         for timer in self._timers:
             timer.cancel()
         self._timers = []

@@ -1,9 +1,10 @@
 """How a broker joins its cluster and stays in it, as Kafka's ``BrokerLifecycleManager`` does.
 
-It registers with the active controller, which gives it an epoch, and then says every
-``broker.heartbeat.interval.ms`` that it is there and how far its metadata reach. It is fenced until they hold its own
-registration; then it serves. A broker that is fenced later goes on as before: metadata that say so reach it, too. At a
-clean stop it asks to be let go, and is once its partitions are led elsewhere.
+The broker registers with the active controller and gets an epoch. Then it sends a heartbeat every
+``broker.heartbeat.interval.ms``, with the offset that its metadata have reached. It is fenced until
+its metadata contain its own registration; then it serves. A broker that is fenced later continues:
+its metadata report the fencing. At a clean stop it requests a controlled shutdown, which is granted
+once its partitions have other leaders.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,15 +41,15 @@ from pykafka_core.protocol.messages import (
 REGISTRATION = ControllerApi(62, (0, 4))
 HEARTBEAT = ControllerApi(63, (0, 2))
 PURPOSE = "lifecycle"
-"""Of the connection: nothing may hold a heartbeat up."""
+"""Heartbeats have their own connection, so that no other request delays them."""
 REFUSED_PAUSE_MS = 100
-"""After a first registration that was not taken; it doubles."""
+"""Pause after the first registration that was rejected; it doubles."""
 REFUSED_PAUSE_MS_MAX = 500
-"""And no longer than ``broker.heartbeat.interval.ms``."""
+"""Upper bound of the pause, along with ``broker.heartbeat.interval.ms``."""
 LEAVING_PAUSE_MS = 50
-"""Between heartbeats of a broker that waits to be let go."""
+"""Pause between heartbeats during a controlled shutdown."""
 LEAVING_MS_MAX = 1000
-"""A broker that leaves waits no longer for a controller that does not answer."""
+"""How long a controlled shutdown waits for a controller that does not respond."""
 FINAL = frozenset(
     {
         BrokerIdNotRegisteredError.code,
@@ -59,18 +60,18 @@ FINAL = frozenset(
         UnsupportedVersionError.code,
     }
 )
-"""With which a registration is refused for good."""
+"""Errors that reject a registration permanently."""
 UNKNOWN = -1
 
 _log = GuardedLogger(__name__)
 
 
 class Joining(NamedTuple):
-    """What a broker says of itself.
+    """The content of a broker's registration.
 
     Attributes:
-        previous_epoch: Of the registration with which it stopped cleanly, or -1: then its logs may lack
-            what it had acknowledged.
+        previous_epoch: The epoch with which the broker stopped cleanly. -1 after an unclean stop,
+            when its logs may lack acknowledged records.
     """
 
     identity: Identity
@@ -86,12 +87,15 @@ class Lifecycle:
     """One broker's membership. Belongs to the control thread.
 
     Args:
-        foundation: Its clock, the timer of the next heartbeat, and the health of this node.
-        channel: To the active controller.
-        joining: What it says of itself.
-        metadata_offset: Of the last record that this broker's image holds, -1 for none.
-        cordoned: Directories that take no new replicas, by that image; None below their level.
-        refused: Called when the controller will not have it, with the reason: the node must end.
+        foundation: Has the clock, the timer of the next heartbeat, and the health of this node.
+        channel: Sends to the active controller.
+        joining: The content of the registration.
+        metadata_offset: Returns the offset of the last record in this broker's image; -1 if the
+            image is empty.
+        cordoned: Returns the directories that take no new replicas, by that image; None below the
+            feature level of cordoned directories.
+        refused: Called with the reason if the controller rejects the registration permanently; the
+            node must stop.
     """
 
     def __init__(
@@ -120,16 +124,16 @@ class Lifecycle:
         self._sent_cordoned: tuple[bytes, ...] | None = None
         self._left: Callable[[], object] | None = None
         self.epoch = UNKNOWN
-        """Of the registration: the offset of its record."""
+        """The broker epoch: the offset of the registration's record."""
         self.is_fenced = True
 
     @property
     def node_id(self) -> int:
-        """Of this broker."""
+        """The node id of this broker."""
         return self.joining.identity.node_id
 
     def register(self) -> None:
-        """Ask the controller for an epoch; what follows goes on by itself."""
+        """Register with the controller; heartbeats follow automatically."""
         identity = self.joining.identity
         of = BrokerRegistrationRequest
         request = of(
@@ -156,7 +160,7 @@ class Lifecycle:
         self._ask(REGISTRATION, request, self._on_registered)
 
     def leave(self, left: Callable[[], object]) -> None:
-        """Have the controller move what is led here; ``left`` is called once it is."""
+        """Start a controlled shutdown; ``left`` is called once no partition is led here."""
         self._is_leaving, self._left = True, left
         if self.epoch == UNKNOWN:
             self._end()
@@ -164,9 +168,9 @@ class Lifecycle:
             self._beat_now()
 
     def beat_soon(self) -> None:
-        """The image has got further: report what cannot wait for the next heartbeat.
+        """Send a heartbeat at once if the new image changes a value that is urgent.
 
-        That is how far it has got, of a fenced broker, and which directories are cordoned.
+        Urgent are the metadata offset of a fenced broker, and the cordoned directories.
         """
         if self.epoch == UNKNOWN or self._metadata_offset() < self.epoch:
             return
@@ -193,7 +197,7 @@ class Lifecycle:
             name = error_of(code).name
             self._refused(f"the controller refuses the registration of this broker: {name}")
         elif code:
-            # Such as an earlier run of this broker, whose session has not ended.
+            # For example, the session of an earlier process of this broker has not ended.
             if code != self._last_refusal:
                 self._last_refusal = code
                 _log.warning("this broker is not registered yet: %s", error_of(code).name)
@@ -205,7 +209,7 @@ class Lifecycle:
             self._beat()
 
     def _beat_now(self) -> None:
-        if self._timer is not None:  # no heartbeat is under way
+        if self._timer is not None:  # no request is open
             self._timer.cancel()
             self._timer = None
             self._beat()
@@ -213,7 +217,7 @@ class Lifecycle:
     def _beat(self) -> None:
         self._timer = None
         self._sent_offset = self._metadata_offset()
-        # Earlier metadata may say what is no longer so.
+        # Metadata from before the registration may be outdated.
         is_current = self._sent_offset >= self.epoch
         cordoned = self._sent_cordoned = self._cordoned() if is_current else None
         request = BrokerHeartbeatRequest(
@@ -245,7 +249,8 @@ class Lifecycle:
                 self._end()
                 return
             if self.is_fenced and self._sent_offset < self.epoch <= self._metadata_offset():
-                # The registration came while the heartbeat was under way, when `beat_soon` does nothing.
+                # The image got the registration while the request was open, when `beat_soon` has no
+                # effect.
                 self._beat()
                 return
         self._later(self._beat, self.joining.heartbeat_ms)

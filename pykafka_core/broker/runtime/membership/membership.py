@@ -1,9 +1,10 @@
-"""A node's part in its cluster: when it joins, and which requests it leaves to the active controller.
+"""Joins a node to its cluster, and forwards the requests that the active controller decides.
 
-Theory of operation. The replica of the quorum says what is committed and who leads. Once this node's image has caught
-up for the first time the core takes it in, and the broker registers; unfenced, it serves. A node that is a controller
-only has joined with its first image. A controller, also one that is a broker too, registers for clients that know
-controllers alone. What the controller decides goes to the node that leads, unless this one does.
+Theory of operation. The node's replica of the quorum has the committed records and the leader. Once
+the node's image has caught up for the first time, the core applies it, and the broker registers
+and serves as soon as it is unfenced. A node that is only a controller serves with its first image.
+Every controller also registers, for clients with ``bootstrap.controllers``. Requests that the
+controller decides are forwarded to the leader, unless this node is the leader.
 """
 
 from collections.abc import Callable
@@ -31,21 +32,21 @@ from pykafka_core.metadata.image.image import MetadataImage
 
 
 class Membership:
-    """One node among several. Belongs to the control thread, but for `leave`.
+    """One node of a cluster. Belongs to the control thread, except for `leave`.
 
     Args:
-        foundation: Of its control plane.
+        foundation: The foundation of its control plane.
         driver: Its replica of the metadata quorum.
         publisher: Has the committed image.
-        lifecycle: Its broker's; None where it is a controller only.
-        forwarding: Sends requests on to the active controller.
-        channel: To the active controller.
-        role: This node's part as a controller; None where it is a broker only.
-        registration: Likewise.
-        check: Called once with the first image, before the core applies it. Raises if it cannot be
-            that of this node's partitions.
-        serve: Called once, when this broker's own metadata have it as unfenced: what it tells clients names itself.
-            Of a controller only, when it has its first image.
+        lifecycle: The membership of its broker; None if the node is only a controller.
+        forwarding: Forwards requests to the active controller.
+        channel: Sends to the active controller.
+        role: The controller part of this node; None if the node is only a broker.
+        registration: The registration of this controller; None if the node is only a broker.
+        check: Called once with the first image, before the core applies it. Raises if the image
+            does not belong to this node's partitions.
+        serve: Called once, when the image contains this broker as unfenced, so that its Metadata
+            responses contain itself; on a node that is only a controller, with the first image.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Membership:
     def use(
         self, controller: Controller, jobs: Jobs, contexts: Contexts, producer_ids: ProducerIds
     ) -> None:
-        """Take the parts that decide. What requests of any node need first the active controller gives."""
+        """Set the components that decide requests, and connect them to the active controller."""
         controller.passed_on = self._pass_on
         if self.assignments is not None:
             self.assignments.compare_disks = controller.write_no_op
@@ -108,7 +109,7 @@ class Membership:
         producer_ids.ask_for_more = partial(prerequisites.more_producer_ids, _done)
 
     def _broker(self) -> tuple[int, int]:
-        """Id of this node, and the epoch of its broker; -1 while that is not registered."""
+        """Return the id of this node and the epoch of its broker, -1 while it is not registered."""
         epoch = UNKNOWN if self._lifecycle is None else self._lifecycle.epoch
         return self._driver.quorum.key.node_id, epoch
 
@@ -118,18 +119,19 @@ class Membership:
         return self._driver.leads
 
     def change_voters(self, asked: RemoteRequest) -> None:
-        """Have the quorum, which is led here, decide a request to change the voters."""
+        """Submit a request to change the voters to the quorum, which this node leads."""
         self._driver.take(asked)
 
     def send_on(self, asked: Asked) -> None:
-        """Have the active controller, on another node, decide a request."""
+        """Forward a request to the active controller on another node."""
         self._forwarding.take(asked)
 
     def _pass_on(self, asked: Asked) -> bool:
-        """Have the next controller decide a request that this one has renounced.
+        """Forward a request to the next controller after this one has resigned.
 
-        Who asked a controller directly looks for the next one itself. What a client asked of a broker never comes back
-        as NOT_CONTROLLER: the broker that sent it on does so again.
+        Returns False for a request that was sent directly to a controller: its client finds the
+        next controller itself. The client of a broker never gets NOT_CONTROLLER: an envelope is
+        answered with it, and the broker that sent the envelope sends it again.
         """
         if isinstance(asked, EnvelopedRequest):
             self._foundation.requests.abandon(asked, NotControllerError.code)
@@ -140,18 +142,18 @@ class Membership:
         return True
 
     def role_at(self, listener: str) -> ControllerRole | None:
-        """This node's part as a controller, if what comes by a listener is for that."""
+        """Return the controller part of this node if the listener belongs to it."""
         return self.role if self.role is not None and listener in self.role.listeners else None
 
     def leave(self, left: Callable[[], object]) -> None:
-        """Have what is led here move to others; ``left`` is called on the control thread once it is.
+        """Start a controlled shutdown; ``left`` is called on the control thread at its end.
 
-        From any thread; the core has to be woken.
+        May be called from any thread; the caller wakes the core.
         """
         self._left = left
 
     def begin_turn(self) -> None:
-        """Before anything is decided in a turn of the control thread."""
+        """Run the steps that precede all decisions of a turn of the control thread."""
         if not self._has_begun:
             self._has_begun = True
             self._driver.begin()
@@ -164,7 +166,7 @@ class Membership:
                 self._lifecycle.leave(left)
 
     def end_turn(self) -> None:
-        """After what is committed was published."""
+        """Run the steps that follow the publication of committed records."""
         if self.role is not None:
             self.role.end_turn()
         if not self._publisher.is_begun:
@@ -182,11 +184,11 @@ class Membership:
                 self._serve_if_unfenced(self._lifecycle)
 
     def _begin_if_current(self) -> None:
-        """Begin once the image holds what the leader had committed when it was first heard of."""
+        """Begin once the image has all records committed at the first contact with the leader."""
         if self._begins_at is None:
             self._begins_at = self._driver.leaders_end
         end, image = self._begins_at, self._publisher.image
-        # Before its first records a cluster is nothing that a broker could join.
+        # A broker cannot join a cluster before its first records.
         if end is None or not image.features:
             return
         if image.offset + 1 >= end or self._driver.has_taken(end):
@@ -209,4 +211,4 @@ class Membership:
 
 
 def _done(_is_given: bool) -> None:
-    """A coordinator asks again when it needs an id."""
+    """Do nothing: a coordinator requests a block again when it needs an id."""

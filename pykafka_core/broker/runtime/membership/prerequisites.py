@@ -1,7 +1,7 @@
-"""What a request of any node needs of the active controller before it can be answered here.
+"""Topics of coordinators and blocks of producer ids that a request needs before its decision.
 
-Where this node leads the quorum alone, such a request proposes records. Among several it asks for what they would
-bring: a coordinators' topic, or a block of producer ids. Then it is decided anew.
+On the active controller such a request proposes records. On other nodes, the active controller
+creates the topic or allocates the block, and then the request is decided again.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,20 +34,20 @@ from pykafka_core.protocol.messages import (
 CREATE_TOPICS = ControllerApi(19, (7, 7))
 ALLOCATE_PRODUCER_IDS = ControllerApi(67, (0, 0))
 RETRY_NS = 10_000_000
-"""Between two looks for a topic that was made: its records reach this node soon."""
+"""Pause between two checks for a topic that was created: its records reach this node soon."""
 LOOKS_MAX = 500
 
 
 class Prerequisites:
-    """Asks for them.
+    """Requests topics and blocks of producer ids from the active controller.
 
     Args:
-        foundation: The timers of further looks.
-        channel: To the active controller.
-        jobs: Decide a request again, and answer it.
-        producer_ids: What this broker may give out.
-        broker: Id and epoch of this broker.
-        has_topic: Whether a topic is in this node's image.
+        foundation: Has the timers of further checks.
+        channel: Sends to the active controller.
+        jobs: Decides a request again, and responds to it.
+        producer_ids: The producer ids that this broker may assign.
+        broker: Returns the id and the epoch of this broker.
+        has_topic: Returns whether a topic is in this node's image.
     """
 
     def __init__(
@@ -70,22 +70,22 @@ class Prerequisites:
         jobs.propose = self.take
 
     def take(self, asked: Asked, outcome: Propose) -> None:
-        """Ask for what the records would bring."""
+        """Request the topic or the block that the records of ``outcome`` would create."""
         if not outcome.records:
             self._answer(asked, outcome, 0)
             return
         first = outcome.records[0]
         if isinstance(first, ProducerIdsRecord):
-            # The block it names is the next one of this node's image; the controller gives another.
+            # Its block is the next one of this node's image; the controller allocates another.
             refusal = outcome.reply(CoordinatorNotAvailableError.code)
             self.more_producer_ids(partial(self._on_ids, asked, refusal))
         else:
-            assert isinstance(first, TopicRecord), "a coordinators' topic is made with one batch"
+            assert isinstance(first, TopicRecord), "a coordinators' topic is created with one batch"
             answered = partial(self._on_topic, asked, outcome, first.name)
             self._channel.ask(CREATE_TOPICS, _creation(outcome.records), TIMEOUT_MS, answered)
 
     def more_producer_ids(self, done: Callable[[bool], object]) -> None:
-        """Ask for a block; ``done`` is called with whether there is one."""
+        """Request a block; ``done`` is called with True if there is one."""
         broker_id, broker_epoch = self._broker()
         request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch)
         answered = partial(self._on_allocated, done)
@@ -129,7 +129,7 @@ class Prerequisites:
 
 
 def _creation(records: Sequence[Message]) -> CreateTopicsRequest:
-    """The request that makes the topic of these records; where its replicas go is the controller's to say."""
+    """Return a request to create the topic of these records; the controller places replicas."""
     topic = next(record for record in records if isinstance(record, TopicRecord))
     partitions = [record for record in records if isinstance(record, PartitionRecord)]
     of = CreateTopicsRequest

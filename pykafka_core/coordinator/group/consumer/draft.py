@@ -2,7 +2,7 @@
 
 A heartbeat changes the group in several steps, each of which sees the previous ones: a member
 joins, the group's epoch increases, partitions are assigned, the member gets some of them. If the
-records do not fit into a batch, none of these changes may remain.
+records do not fit into a batch, all these changes are undone.
 """
 
 from collections.abc import Sequence
