@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
         ("never join again", {"Heartbeat"}),
     ],
 )
-def test_a_short_run_gives_figures_of_each_probe_beside_a_load(
+def test_a_short_run_gives_figures_of_each_probe_under_load(
     tmp_path: Path, scenario: str, probes: set[str]
 ) -> None:
     figures = tmp_path / "figures.json"

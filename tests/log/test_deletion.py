@@ -6,7 +6,7 @@ from pathlib import Path
 from pykafka_core.log import Log, LogConfig
 
 
-def test_deleted_records_do_not_come_back_after_a_kill(tmp_path: Path) -> None:
+def test_deleted_records_stay_deleted_after_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "events-0"
     child = os.fork()
     if child == 0:

@@ -54,7 +54,9 @@ def test_a_data_directory_is_not_opened_as_a_log(tmp_path: Path, read_only: bool
         ([(b"k", b"v", None, 2**63)], "64-bit"),
     ],
 )
-def test_what_is_no_record_says_what_to_pass(tmp_path: Path, records: Any, text: str) -> None:
+def test_the_error_of_an_invalid_record_names_the_valid_forms(
+    tmp_path: Path, records: Any, text: str
+) -> None:
     with open_log(tmp_path / "events-0") as log:
         with pytest.raises(TypeError, match=text):
             log.append(records)

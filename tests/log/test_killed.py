@@ -42,7 +42,7 @@ def test_a_segment_lost_with_all_its_files_is_named(
         assert log.damaged_at is not None
 
 
-def test_a_killed_log_that_lost_nothing_is_whole_and_goes_on(tmp_path: Path) -> None:
+def test_a_killed_log_that_lost_nothing_is_complete_and_accepts_records(tmp_path: Path) -> None:
     path = tmp_path / "events-0"
     end = killed(path, 100)
     with open_log(path) as log:

@@ -22,7 +22,7 @@ def open_log(path: Path, **options: object) -> Log:
     return Log.open(path, config=config, clock=NOW_MS, **options)  # type: ignore[arg-type]
 
 
-def test_records_come_back_as_appended(tmp_path: Path) -> None:
+def test_records_are_read_as_appended(tmp_path: Path) -> None:
     with open_log(tmp_path / "events-0") as log:
         for number in range(100):
             appended = log.append([(b"key", b"%d" % number, [("h", None)], NOW_MS + number)])
@@ -113,7 +113,7 @@ def test_unknown_durability_and_bad_settings_are_refused(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 @pytest.mark.parametrize("read_only", [False, True])
-def test_views_tell_what_copies_tell(tmp_path: Path, codec: str, read_only: bool) -> None:
+def test_views_and_copies_have_equal_fields(tmp_path: Path, codec: str, read_only: bool) -> None:
     path = tmp_path / "events-0"
     records = [(None if n % 3 else b"key %d" % n, b"v" * (n % 40)) for n in range(200)]
     with open_log(path) as log:
@@ -347,7 +347,7 @@ def test_negative_number_of_bytes_is_refused(tmp_path: Path) -> None:
         log.read(0, -5)
 
 
-def test_what_recovery_finds_is_told_to_the_user_of_a_log(tmp_path: Path) -> None:
+def test_findings_of_recovery_are_warnings_of_the_log(tmp_path: Path) -> None:
     with Log.open(tmp_path / "events-0") as log:
         log.append([(b"key", b"value")])
         assert log.warnings == ()

@@ -220,7 +220,7 @@ def turns_until_created(readers: int) -> int:
     return turns
 
 
-def test_creating_a_topic_does_not_wait_for_those_who_read_however_many_they_are() -> None:
+def test_number_of_waiting_readers_does_not_delay_the_creation_of_a_topic() -> None:
     assert turns_until_created(150) <= turns_until_created(1) + 2
 
 
@@ -285,7 +285,7 @@ def test_a_stop_does_not_wait_for_the_requests_in_the_queue(turns: int) -> None:
     assert broker.dispatcher.idle
 
 
-def test_what_a_closed_connection_asked_is_not_worked_on_wherever_it_is() -> None:
+def test_requests_of_a_closed_connection_are_dropped_in_each_state() -> None:
     core = TickingCore()
     broker = SimulatedBroker(core=core)
     broker.ask(creation(*(f"t{n}" for n in range(300))))

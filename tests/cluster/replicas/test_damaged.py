@@ -159,7 +159,7 @@ def test_followers_that_lost_a_segment_fetch_from_the_one_that_is_whole(
 
 
 @pytest.mark.cluster
-def test_a_damaged_follower_that_is_killed_while_it_fetches_again_goes_on(
+def test_a_damaged_follower_that_is_killed_while_it_fetches_again_recovers(
     cluster: Cluster, given_up: GivenUp
 ) -> None:
     values = write(cluster)
