@@ -23,7 +23,7 @@ class Owner(Enum):
 
     IMAGE = "any node, from its committed image: a message"
     CONTROLLER = "the active controller, one after the other: a message or records to propose"
-    ANY_NODE = "any node; what it needs of the controller first are records to propose"
+    ANY_NODE = "any node; records that it needs from the controller first are proposed"
     LOCAL = "the node whose logs are meant: a message or maintenance of them"
     SHARD = "the coordinator of a key, or of many: a message or operations of its shards"
     QUORUM = "this node's replica of the metadata quorum; it has no handler"

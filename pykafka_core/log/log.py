@@ -295,7 +295,7 @@ class Log:
         is_reached = end is None or end > offset
         is_behind = start is not None and start > offset
         if is_reached and not is_behind:
-            advice = f'on_damage="stop" reads what is left, and `pykafka-core repair {self.path}` cuts the damage'
+            advice = f'on_damage="stop" reads the rest, and `pykafka-core repair {self.path}` cuts the damage'
             raise DamagedLogError(
                 f"{self.path} is damaged at offset {offset}: {damage}; {advice}", offset
             )

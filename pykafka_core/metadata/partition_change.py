@@ -36,7 +36,7 @@ class Election(Enum):
 
     ONLINE = "a replica in sync or eligible; the leader stays if it may"
     PREFERRED = "as ONLINE, but the first replica rather than the leader"
-    UNCLEAN = "as ONLINE, and any replica rather than nobody"
+    UNCLEAN = "as ONLINE, and any replica if there is no other"
 
 
 class Rules(NamedTuple):

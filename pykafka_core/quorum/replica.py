@@ -393,10 +393,14 @@ def _take(turn: Turn, event: ReplicaEvent) -> None:
             assert snapshot_id is None or turn.installing, "a snapshot is installed once"
             on_installed(turn, snapshot_id, voters)
         case SnapshotTaken(snapshot_id):
-            assert snapshot_id.offset <= turn.high_watermark, "snapshots hold what is committed"
+            assert snapshot_id.offset <= turn.high_watermark, (
+                "snapshots contain committed records only"
+            )
             turn.log = turn.log.with_snapshot(snapshot_id)
         case LogCleaned(snapshot_id):
-            assert snapshot_id.offset <= turn.high_watermark, "snapshots hold what is committed"
+            assert snapshot_id.offset <= turn.high_watermark, (
+                "snapshots contain committed records only"
+            )
             turn.log = turn.log.cleaned(snapshot_id)
             turn.withhold_records(snapshot_id.offset)
         case Resign():

@@ -58,7 +58,7 @@ def decode(content: bytes) -> ElectionState:
     voted_id = _number(values, "votedId", -1, 2**31 - 1)
     directory_id = values.get("votedDirectoryId", id_text(ZERO_ID))
     if not isinstance(directory_id, str):
-        raise ValueError("its votedDirectoryId is no text")
+        raise ValueError("its votedDirectoryId is not a string")
     voted = None if voted_id == -1 else ReplicaKey(voted_id, id_bytes(directory_id))
     return ElectionState(epoch, leader_id, voted)
 
@@ -71,7 +71,7 @@ def static_voters(content: bytes) -> frozenset[int]:
     """
     voters = _object(content).get("currentVoters") or []
     if not isinstance(voters, list) or not all(isinstance(voter, dict) for voter in voters):
-        raise ValueError("its currentVoters are no list of objects")
+        raise ValueError("its currentVoters is not a list of objects")
     return frozenset(_number(voter, "voterId", 0, 2**31 - 1) for voter in voters)
 
 
@@ -81,7 +81,7 @@ def _object(content: bytes) -> dict[str, object]:
     except RecursionError as error:
         raise ValueError(str(error)) from error
     if not isinstance(values, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     return values
 
 

@@ -86,7 +86,7 @@ class SnapshotParts:
                 descriptor = open_regular(path, os.O_WRONLY)
             with open(descriptor, "ab") as file:
                 if file.seek(0, os.SEEK_END) != position:
-                    raise OSError(f"the part at {position} does not follow what is there")
+                    raise OSError(f"the part at {position} does not follow the previous part")
                 file.write(part)
 
     def load(self, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:

@@ -86,7 +86,7 @@ def _check(context: Context, request: BrokerRegistrationRequest, existing: Broke
             f"Expected cluster ID {context.node.cluster_id}, but got cluster ID {request.cluster_id}"
         )
     if request.broker_id < 0:
-        raise InvalidRegistrationError(f"{request.broker_id} is no id of a broker")
+        raise InvalidRegistrationError(f"{request.broker_id} is not a broker id")
     _check_listeners(request)
     if _is_alive_elsewhere(context, request, existing):
         raise DuplicateBrokerRegistrationError("Another broker is registered with that broker id.")

@@ -52,7 +52,7 @@ def _check(context: Context, request: ControllerRegistrationRequest) -> None:
             "The current MetadataVersion is too old to support controller registrations."
         )
     if request.controller_id < 0:
-        raise InvalidRequestError(f"{request.controller_id} is no id of a controller")
+        raise InvalidRequestError(f"{request.controller_id} is not a controller id")
     check_listener_count(request.listeners)
     for listener in request.listeners:
         if not listener.host or not listener.host.isprintable() or not listener.port:

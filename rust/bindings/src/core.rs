@@ -125,9 +125,9 @@ fn batch_kind(producer: Option<(i64, i16)>, control: Option<i32>) -> PyResult<Ba
         (Some((id, epoch)), None) if id >= 0 && epoch >= 0 => {
             Ok(BatchKind::Transactional(ProducerId::new(id), ProducerEpoch::new(epoch)))
         }
-        (Some(producer), None) => {
-            Err(PyValueError::new_err(format!("producer is not {producer:?}: none is negative")))
-        }
+        (Some(producer), None) => Err(PyValueError::new_err(format!(
+            "producer is not {producer:?}: its numbers are not negative"
+        ))),
         (Some(_), Some(_)) => Err(PyValueError::new_err("control records have no producer")),
     }
 }

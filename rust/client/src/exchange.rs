@@ -237,7 +237,7 @@ impl Exchange {
     }
 
     fn answered(&mut self, mut frame: Bytes) -> Result<(), Broken> {
-        let asked = self.under_way.front().ok_or("it sent an answer that nobody asked for")?;
+        let asked = self.under_way.front().ok_or("it sent a response without a request")?;
         let (correlation_id, body) =
             decode_response_header(asked.api_key, asked.api_version, &frame)
                 .map_err(|error| format!("it sent no header: {error}"))?;
@@ -267,7 +267,7 @@ impl Exchange {
         let told = api_versions::Response::decode(asked, body)
             .map_err(|error| format!("its versions cannot be read: {error}"))?;
         if told.error_code != 0 {
-            return Err(format!("it refuses to tell its versions: {}", told.error_code).into());
+            return Err(format!("it rejects ApiVersions with error {}", told.error_code).into());
         }
         let versions =
             told.api_keys.iter().map(|api| (api.api_key, (api.min_version, api.max_version)));

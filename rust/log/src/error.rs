@@ -130,7 +130,7 @@ pub enum Damage {
     /// as the CRC does not cover them, or files were exchanged, or batches of another log were
     /// inserted.
     #[error(
-        "a batch of offsets {first_offset} to {last_offset} stands at offset {offset}{}",
+        "a batch of offsets {first_offset} to {last_offset} is stored at offset {offset}{}",
         NextSegment(*next_base)
     )]
     Misplaced {

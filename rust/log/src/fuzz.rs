@@ -79,7 +79,7 @@ pub fn fuzz_validate(data: &[u8]) {
             let before = stored.clone();
             let again =
                 validate(&mut stored, &rules, NOW_MS, &mut scratch, &Cancellation::default());
-            let again = again.expect("what was stored may be sent again");
+            let again = again.expect("a stored batch may be sent again");
             assert_eq!((stored, again.rewritten), (before, None));
         }
     }

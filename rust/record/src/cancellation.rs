@@ -9,7 +9,7 @@ pub struct Cancellation(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
 /// The result is no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cancelled: nobody waits for the result")]
+#[error("cancelled: the result is not awaited")]
 pub struct Cancelled;
 
 impl Cancellation {

@@ -57,6 +57,6 @@ pub fn fuzz_decompress(data: &[u8]) {
     let (mut packed, mut again) = (Vec::new(), Vec::new());
     compress(codec, None, &out, &mut packed).expect("any bytes compress");
     let large = Limits::NONE;
-    decompress(codec, &packed, &mut again, large).expect("what was compressed decompresses");
+    decompress(codec, &packed, &mut again, large).expect("compressed data decompresses");
     assert_eq!(again, out);
 }

@@ -64,7 +64,7 @@ pub fn recode_table(message: &'static Message, version: i16, body: &[u8]) -> Opt
     let mut out = Vec::new();
     // Replacement characters can make a string too long; no other error is possible.
     codec::encode(plan, &value, &Tree::new(), &mut out).ok()?;
-    let again = codec::decode(plan, &out, &mut Values).expect("what was encoded decodes");
+    let again = codec::decode(plan, &out, &mut Values).expect("an encoded value decodes");
     assert_eq!(format!("{again:?}"), format!("{value:?}"));
     Some(value)
 }
@@ -78,7 +78,7 @@ pub fn compare_hot(api_key: ApiKey, is_request: bool, version: i16, body: &Bytes
     let hot = recode_hot(api_key, is_request, version, body).expect("a hot API");
     assert_eq!(table.is_ok(), hot.is_ok(), "{} {version} {table:?} {hot:?}", api_key.name());
     let (Ok(table), Ok(hot)) = (table, hot) else { return };
-    let again = codec::decode(plan, &hot, &mut Values).expect("what was encoded decodes");
+    let again = codec::decode(plan, &hot, &mut Values).expect("an encoded value decodes");
     if !format!("{table:?}").contains('\u{FFFD}') {
         assert_eq!(format!("{again:?}"), format!("{table:?}"));
     }
@@ -96,11 +96,11 @@ pub fn recode_hot(
         ($module:ident) => {
             if is_request {
                 $module::Request::decode_shared(version, body).map(|message| {
-                    message.encode(version, &mut out).expect("what was decoded encodes")
+                    message.encode(version, &mut out).expect("a decoded message encodes")
                 })
             } else {
                 $module::Response::decode_shared(version, body).map(|message| {
-                    message.encode(version, &mut out).expect("what was decoded encodes")
+                    message.encode(version, &mut out).expect("a decoded message encodes")
                 })
             }
         };

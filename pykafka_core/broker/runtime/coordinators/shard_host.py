@@ -524,7 +524,7 @@ class ShardHost(Generic[S]):
         self._replicas.coordinator_failed(self.place.id)
         self._drop(self._refusal)
         _log.error(
-            "%s cannot be loaded: %s; what it coordinates is refused until the broker starts with it mended",
+            "%s cannot be loaded: %s; its groups or transactions are refused until the broker starts with it repaired",
             self.place,
             reason,
         )

@@ -141,5 +141,5 @@ def _host(address: bytes) -> str:
     families = {4: socket.AF_INET, 16: socket.AF_INET6}
     family = families.get(len(address))
     if family is None:
-        raise ProtocolError(f"{len(address)} bytes are no address of a client")
+        raise ProtocolError(f"{len(address)} bytes are not an IP address")
     return socket.inet_ntop(family, address)

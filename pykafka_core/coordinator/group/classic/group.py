@@ -242,8 +242,8 @@ class ClassicGroup:
 
         If it was the leader, another member becomes leader.
         """
-        assert member.join_waiter is None, "who waits is answered first"
-        assert member.sync_waiter is None, "who waits is answered first"
+        assert member.join_waiter is None, "a waiting member gets its response first"
+        assert member.sync_waiter is None, "a waiting member gets its response first"
         del self.members[member.member_id]
         self.pending_sync.discard(member.member_id)
         self._withdraw(member)

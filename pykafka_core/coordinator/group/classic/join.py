@@ -206,7 +206,7 @@ def _join_pending(
     state: GroupState, group: ClassicGroup, join: Join, waiter: Waiter, turn: Turn
 ) -> None:
     if join.group_instance_id is not None:
-        raise UnknownServerError("A static member is never asked to come back with a member id.")
+        raise UnknownServerError("A static member never gets MEMBER_ID_REQUIRED.")
     _add(state, group, join.member_id, join, waiter, turn)
 
 
@@ -292,7 +292,7 @@ def _join_as_static(
         turn.answer(waiter, _rejoined(group, new, old.member_id if led else None, join.api_version))
         return
     group.wait_for_join(new, waiter)
-    rebalance_or_complete(state, group, f"static member {member_id} came back: {new.reason}", turn)
+    rebalance_or_complete(state, group, f"static member {member_id} rejoined: {new.reason}", turn)
 
 
 def _selects_the_same(group: ClassicGroup, old: Member, new: Member) -> bool:

@@ -97,5 +97,5 @@ def replaced_static(existing: ConsumerMember, member_id: str, draft: Draft) -> C
             current_record(group_id, member),
         ]
     )
-    draft.note(What.MEMBER, f"static member {existing.instance_id} came back as {member_id}")
+    draft.note(What.MEMBER, f"static member {existing.instance_id} rejoined as {member_id}")
     return member

@@ -76,7 +76,7 @@ def _go_away(state: GroupState, group: ConsumerGroup, member: ConsumerMember, tu
     kept = held_since(0, member.assigned)
     away = member._replace(epoch=LEAVE_STATIC_EPOCH, assigned=kept, revoking=HOLDS_NOTHING)
     draft = Draft(group)
-    draft.note(What.MEMBER, f"static member {member.instance_id} went away")
+    draft.note(What.MEMBER, f"static member {member.instance_id} left temporarily")
     draft.commit(state, turn, [current_record(group.group_id, away)])
     watch_revocation(state, group.group_id, away, turn.now_ns)
 

@@ -96,7 +96,7 @@ def join_consumers(
     turn.answer(waiter, _joined(joined, names[0]))
     if replaced is not None:
         is_settled = draft.group.state is ConsumerGroupState.STABLE
-        cause = f"static member {member_id} came back with the classic protocol"
+        cause = f"static member {member_id} rejoined with the classic protocol"
         is_downgraded(state, draft.group, draft.group, cause, turn, rebalances=not is_settled)
 
 

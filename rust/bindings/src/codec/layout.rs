@@ -52,7 +52,7 @@ pub fn message_of(object: &Bound<'_, PyAny>) -> PyResult<&'static Message> {
     if let Some(message) = messages.lock().get(&address).copied() {
         return Ok(message);
     }
-    let no_message = || PyTypeError::new_err(format!("{class} is no message"));
+    let no_message = || PyTypeError::new_err(format!("{class} is not a message"));
     let message = message_by_name(&class.name()?.to_cow()?).ok_or_else(no_message)?;
     if !layouts_of(object.py(), message)?.0[0].class.class().is(&class) {
         return Err(no_message());

@@ -30,7 +30,7 @@ pub fn encode_metadata_record<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let schema = message_of(message)?;
     if schema.kind != Kind::Metadata {
-        return Err(ProtocolError::new_err(format!("{} is no metadata record", schema.name)));
+        return Err(ProtocolError::new_err(format!("{} is not a metadata record", schema.name)));
     }
     let mut out = Vec::with_capacity(128);
     for number in [FRAME_VERSION, schema.api_key as u32, version as u32] {

@@ -78,8 +78,8 @@ impl Reply {
         let parts = body.into_vec().into_iter().map(move |chunk| match chunk {
             Chunk::Bytes(bytes) => Part::Bytes(bytes),
             Chunk::Room(size) => {
-                let records = slices.pop_front().expect("there is a slice for each room");
-                assert_eq!(records.slice.len(), size, "a slice is as long as its room");
+                let records = slices.pop_front().expect("each gap has a slice");
+                assert_eq!(records.slice.len(), size, "a slice is as long as its gap");
                 Part::Stored(records)
             }
         });

@@ -178,7 +178,9 @@ impl Partition {
         let (left, recovery) = self.replace_log(given_up, writer)?;
         let (end, bytes) = (left.log_end_offset(), recovery.truncated_bytes);
         self.note(Level::Warning, || {
-            format!("gives up {bytes} bytes and goes on at {end}, as its log was damaged: {damage}")
+            format!(
+                "removes {bytes} bytes and continues at {end}, as its log was damaged: {damage}"
+            )
         });
         Ok(left)
     }
@@ -384,7 +386,9 @@ impl Partition {
             return Ok(Position::of(&log));
         }
         let text = || {
-            format!("gives up {own_end} and goes on at {log_start_offset}: its leader begins there")
+            format!(
+                "removes its log up to {own_end} and continues at {log_start_offset}, the log start of its leader"
+            )
         };
         self.note(Level::Warning, text);
         let restarted = self.host.directory.restart_log(&log, log_start_offset);

@@ -68,7 +68,7 @@ impl LargeRooms {
             state.look_ups.push_back(Waiting::LookUp(sender));
             given
         };
-        given.await.expect("who waits is in the line until it is given the room")
+        given.await.expect("a waiter stays in the queue until it gets memory")
     }
 
     /// Takes the permit, for tests; `None` if it is taken.

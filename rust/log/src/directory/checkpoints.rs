@@ -61,7 +61,7 @@ impl Checkpoints {
         );
         let cleaner_offsets = read_or_warn(
             checkpoint::CLEANER_OFFSET_FILE,
-            "a gap that compaction left below a recovery point is taken for damage unless the topic is still compacted",
+            "a gap that compaction left below a recovery point counts as damage unless the topic is still compacted",
         );
         let unreadable_segments = read_or_warn(
             checkpoint::UNREADABLE_SEGMENT_FILE,
@@ -258,8 +258,8 @@ fn keep_row(offsets: &mut PartitionOffsets, key: &(String, i32), safer: fn(i64, 
 /// Adds advice to an error about unreadable log start offsets.
 fn with_remedy(error: OpenError) -> OpenError {
     let OpenError::Malformed { path, reason } = error else { return error };
-    let remedy = "restore or correct it, or remove it: each log begins with its first segment then, and deleted records \
-                  that are still there come back";
+    let remedy = "restore or correct it, or remove it: each log then begins with its first segment, and deleted records \
+                  that are still stored become visible";
     OpenError::Malformed { path, reason: format!("{reason}; {remedy}") }
 }
 

@@ -11,10 +11,7 @@
 //!    into its batches: truncation writes a new inode.
 //! 4. The directory lock excludes other writers. In case another program truncates the file anyway,
 //!    the file's length is checked before each copy, so that the truncation becomes an error.
-#![expect(
-    unsafe_code,
-    reason = "mapping a file is a promise about what others do to it: see above"
-)]
+#![expect(unsafe_code, reason = "a mapped file must not be truncated by others: see above")]
 
 use std::fs::File;
 use std::io;

@@ -231,7 +231,7 @@ impl Log {
         builder
             .append(now_ms, Some(key), Some(value), &[])
             .and_then(|()| builder.build(&mut bytes))
-            .expect("a control record is small and its codec is none");
+            .expect("a control record is small and uncompressed");
         let options = AppendOptions::new(leader_epoch, AppendOrigin::Coordinator);
         state.append_stamped(&self.shared, &mut bytes, options, -1)
     }

@@ -115,7 +115,7 @@ def test_member_that_keeps_partitions_too_long_is_recorded_as_removed() -> None:
     world.join("new")
     world.beat("slow", epoch)
     world.pass_ms(1_000)
-    text = "member slow did not give up its partitions in time"
+    text = "member slow did not revoke its partitions in time"
     assert (What.REMOVED, text) in history(world)
     assert any("too slow" in sentence for sentence in explained(world))
 
@@ -129,8 +129,8 @@ def test_departure_return_and_fencing_of_static_members_are_recorded() -> None:
     world.leave("first", LEAVE_STATIC_EPOCH, "i")
     world.join("second", instance_id="i")
     texts = [text for _, text in history(world)]
-    assert "static member i went away" in texts
-    assert "static member i came back as second" in texts
+    assert "static member i left temporarily" in texts
+    assert "static member i rejoined as second" in texts
     assert epoch == world.group.epoch
 
 

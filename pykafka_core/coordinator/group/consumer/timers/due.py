@@ -44,7 +44,7 @@ def _cause(due: ConsumerDue, member_id: str) -> str:
         case ConsumerDue.SESSION:
             return f"the session of member {member_id} ended"
         case ConsumerDue.REBALANCE:
-            return f"member {member_id} did not give up its partitions in time"
+            return f"member {member_id} did not revoke its partitions in time"
         case ConsumerDue.JOIN:
             return f"member {member_id} did not join again in time"
         case ConsumerDue.SYNC:

@@ -183,7 +183,7 @@ impl Reader {
         if remaining_ms <= stalled_ms {
             Err(Ended::Killed(format!("a frame took longer than {stalled_ms} ms")))
         } else if self.input.is_in_the_way() {
-            let text = "a frame stood still for {} ms in memory that others wait for";
+            let text = "a frame got no bytes for {} ms while others wait for its memory";
             Err(Ended::Killed(text.replace("{}", &stalled_ms.to_string())))
         } else {
             Ok(())

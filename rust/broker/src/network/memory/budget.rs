@@ -190,7 +190,7 @@ impl Budget {
                 let Some(share) = self.take(state, lane, bytes) else { break };
                 if let Some(first) = state.lines[lane as usize].waiting.pop_front() {
                     self.waiting.fetch_sub(1, Ordering::Relaxed);
-                    first.granted.send(share).expect("who leaves the line holds the mutex");
+                    first.granted.send(share).expect("a waiter leaves the queue under the mutex");
                 }
             }
         }

@@ -41,7 +41,7 @@ impl Marker {
         builder
             .append(now_ms, Some(&key), Some(&value), &[])
             .and_then(|()| builder.build(&mut batch))
-            .expect("a marker is small and its codec is none");
+            .expect("a marker is small and uncompressed");
         batch
     }
 }

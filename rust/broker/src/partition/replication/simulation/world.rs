@@ -472,7 +472,7 @@ impl World {
         let high_watermark = usize::try_from(node.high_watermark()).expect("an offset");
         let Some(own) = node.disk.records.get(..high_watermark) else {
             return Err(format!(
-                "{}: the high watermark {high_watermark} is behind its log",
+                "{}: the high watermark {high_watermark} is above its log end",
                 node.id
             ));
         };
