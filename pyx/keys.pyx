@@ -21,7 +21,7 @@ cdef const char* bytes_of(object key, Py_ssize_t* size) except? NULL:
 
 
 def pack(keys):
-    # A tuple, so that no one changes it between the two passes: the first finds the size, the second copies.
+    # A tuple cannot change between the two passes: the first finds the size, the second copies.
     cdef tuple held = tuple(keys)
     cdef Py_ssize_t count = len(held), nulls = 0, at, size = 0
     cdef bytes offsets = PyBytes_FromStringAndSize(NULL, (count + 1) * sizeof(int64_t))

@@ -12,7 +12,7 @@ cdef enum:
 
 
 cdef uint32_t hash_bytes(const unsigned char* key, Py_ssize_t size) noexcept nogil:
-    """The hash of ``size`` bytes; words are put together by shifts, so that byte order is no matter."""
+    """Return the hash of ``size`` bytes, independent of the byte order of the machine."""
     cdef uint32_t value = <uint32_t>SEED ^ <uint32_t>size
     cdef uint32_t k
     cdef const unsigned char* end = key + (size & ~3)

@@ -2,9 +2,9 @@
 """Record objects from batches.
 
 The reader walks a `bytes` object by pointers. Compressed batches are handed to Rust one at a time
-when their turn comes, so that no more than one of them is held decompressed. Messages of format 0 and 1 are
-also handed to Rust, which returns a batch of format 2. The checks are those of `rust/record`;
-tests compare both.
+when their turn comes, so that no more than one of them is held decompressed. Messages of format 0
+and 1 are also handed to Rust, which returns a batch of format 2. The checks are those of
+`rust/record`; tests compare both.
 """
 
 cimport cython
@@ -28,7 +28,7 @@ cdef enum:
     CONTROL = 0x20
 
 
-# Made and dropped by the million: no cycle can go through bytes and names, so the collector need not know them.
+# There are millions of them, and bytes and names form no cycles: the collector ignores them.
 @cython.final
 @cython.no_gc
 @cython.freelist(256)

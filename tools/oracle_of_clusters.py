@@ -4,11 +4,13 @@
   tools/oracle_of_clusters.py ORACLE OURS KAFKA $(tools/oracle_filter.py --cases) |
     tools/oracle_filter.py --release 4.4.0
 
-ORACLE is the program, OURS and KAFKA the address of one node of each; start both clusters from the same settings.
+ORACLE is the program, OURS and KAFKA the address of one node of each cluster; both have the same
+settings.
 
-Theory of operation. The oracle talks to one node and expects it to lead whatever its cases make. So that node is the
-preferred leader here of the topics that cases begin with, which have a replica on each node, and of the internal
-topics, which are made before anything else. The cluster places topics that the requests of a case create.
+Theory of operation. The oracle sends all requests to one node, which must lead the topics of its
+cases. So this program makes that node the preferred leader of the internal topics and of the topics
+that exist at the begin of a case; they have a replica on each node. The cluster itself places
+topics that the requests of a case create.
 """
 
 import sys

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Build a manylinux wheel for each CPython. Usage: python tools/wheels.py OUT PROFILE [PYTHON...].
 
-Without PYTHONs it takes every CPython >= 3.11 with headers that is on PATH or among pyenv's versions. auditwheel
-chooses the oldest manylinux tag whose symbols suffice, and fails when a module needs a library that is not allowed.
+Without PYTHONs it takes every CPython >= 3.11 with headers that is on PATH or among pyenv's
+versions. auditwheel chooses the oldest manylinux tag whose symbols suffice, and fails when a module
+needs a library that is not allowed.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""At least once: first the effect, then the position. A crash between them repeats the records in hand.
+"""At least once: first the effect, then the position. A crash between them repeats records.
 
-Run: python at_least_once.py HOST:PORT DIRECTORY [SECONDS]. It reads the topic "payments", appends each record to
-DIRECTORY/payments.txt, and ends when none has come for so many seconds (5).
+Run: python at_least_once.py HOST:PORT DIRECTORY [SECONDS]. It reads the topic "payments", appends
+each record to DIRECTORY/payments.txt, and ends SECONDS (5) after the last one.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""At most once: first the position, then the effect. A crash between them loses the records in hand.
+"""At most once: first the position, then the effect. A crash between them loses records.
 
-Run: python at_most_once.py HOST:PORT DIRECTORY [SECONDS]. It reads the topic "payments", appends each record to
-DIRECTORY/payments.txt, and ends when none has come for so many seconds (5).
+Run: python at_most_once.py HOST:PORT DIRECTORY [SECONDS]. It reads the topic "payments", appends
+each record to DIRECTORY/payments.txt, and ends SECONDS (5) after the last one.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Exactly once: the effect and the position are one commit. A crash leaves both or neither.
 
-Run: python exactly_once.py HOST:PORT DIRECTORY [SECONDS]. It reads the topic "payments", inserts each record into
-the table payments of DIRECTORY/payments.db, and ends when none has come for so many seconds (5).
+Run: python exactly_once.py HOST:PORT DIRECTORY [SECONDS]. It reads the topic "payments", inserts
+each record into the table payments of DIRECTORY/payments.db, and ends SECONDS (5) after the last
+one.
 """
 
 import sqlite3

@@ -28,8 +28,8 @@ class Measure:
     """The result of one guard.
 
     `counts` holds a figure for each key (a folder, a crate, or a name such as ``cycles``), zeros
-    included or left out alike. `findings` has the same keys; a count may be smaller than the number of its
-    findings (one cycle of thirty files lists each of them), never positive without any.
+    included or left out alike. `findings` has the same keys; a count may be smaller than the number
+    of its findings (one cycle of thirty files lists each of them), never positive without any.
     """
 
     name: str  # the guard's table in ceilings.toml

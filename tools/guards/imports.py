@@ -134,8 +134,9 @@ def imports_to_remove(
 ) -> list[Import]:
     """Return imports without which `cycle` holds no cycle, the most effective one first.
 
-    Imports that point up (`rise` of source and target is positive) are chosen before all others. Each choice
-    leaves the smallest possible largest component; ties prefer the import with the fewest names.
+    Imports that point up (`rise` of source and target is positive) are chosen before all others.
+    Each choice leaves the smallest possible largest component; ties prefer the import with the
+    fewest names.
     """
     removed = []
     rest = within(graph, cycle)
@@ -150,6 +151,6 @@ def imports_to_remove(
 
 
 def _cost(graph: Graph, removed: Import) -> tuple[int, int, int, Import]:
-    """How large cycles are without an import, the largest and all together, and how much the import brings."""
+    """Sizes of the cycles without an import, the largest and all together, and its names."""
     sizes = [len(component) for component in cycles(without(graph, removed))]
     return (max(sizes, default=0), sum(sizes), len(removed.names), removed)

@@ -15,7 +15,7 @@ PACKAGES = "packages"
 
 
 class LayersError(Exception):
-    """The list of layers does not fit the files: each line of the text names a module and what to do."""
+    """The list of layers does not fit the files; each line of the text names a module to move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class LayerList:
         return max(fitting, key=lambda table: len(table.folder), default=None)
 
     def rise(self, source: str, target: str) -> int:
-        """By how many layers an import points up; 0 or less if it does not, or if no table covers it."""
+        """Number of layers that an import points up; at most 0 if it points down or sideways."""
         table = self.table_of(source, target)
         if table is None:
             return 0
@@ -115,7 +115,7 @@ class LayerList:
         return imported.height - importer.height if importer and imported else 0
 
     def check(self, files: Iterable[str]) -> None:
-        """Raise LayersError unless each of `files` is in exactly one layer of every table around it."""
+        """Raise LayersError unless each file is in exactly one layer of every table around it."""
         listed = sorted(files)
         problems = [each for table in self.tables for each in table.problems(listed)]
         crates = {"/".join(path.split("/")[:2]) for path in listed if path.startswith("rust/")}

@@ -1,7 +1,7 @@
-"""Imports that point up: from a module to a module of a higher layer, by the list in `tools/layers.toml`.
+"""Imports that point up: from a module to one of a higher layer, as `tools/layers.toml` lists it.
 
-An import is counted once for each pair of files, however many names it takes. Imports within a layer are free;
-the guards of import cycles cover them.
+An import is counted once for each pair of files, however many names it takes. Imports within a
+layer are free; the guards of import cycles cover them.
 """
 
 from __future__ import annotations

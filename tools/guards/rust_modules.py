@@ -88,7 +88,8 @@ def rust_crates(tree: Tree) -> dict[str, CrateGraph]:
     """Return the files and imports of each crate, by its folder under `rust`.
 
     Raises:
-        UnresolvedError: Paths into the crate that lead to no item, files that no module declares, or modules
+        UnresolvedError: Paths into the crate that lead to no item, files that no module declares,
+        or modules
             without a file; each with its place.
     """
     crates = {}
@@ -206,7 +207,7 @@ class _Crate:
             yield line, _Found(name, None, self._macro_files(module, name))
 
     def _macro_files(self, module: Module, name: str) -> frozenset[str]:
-        """The files that may define a macro without a path: the nearest parent, or any other one."""
+        """Files that may define a macro without a path: the nearest parent, or any other one."""
         if any(use.name == name for use in module.scope.uses):
             return frozenset()  # an import, which counts on its own
         defining = frozenset(each.file for each in self.root.all() if name in each.scope.macros)
@@ -254,7 +255,7 @@ class _Crate:
         return found
 
     def _lookup(self, module: Module, name: str) -> _Found | None:
-        """Return the meaning of a name in a module: its own items and modules, its imports, then its globs."""
+        """Resolve a name in a module by its items and modules, its imports, then its globs."""
         key = (module, name)
         if key not in self._known:
             self._known[key] = None  # for an import that leads back to this name

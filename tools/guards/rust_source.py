@@ -206,7 +206,7 @@ class _Code:
             self._scope(node).paths.append(PathUse(_segments(path[0]), _line(node)))
 
     def _add_tokens(self, node: Node, *, is_definition: bool = False) -> None:
-        """Add the paths of a macro's arguments; of its definition, only those that start at the crate."""
+        """Add the paths of a macro's arguments; of its definition, those that start at `crate`."""
         scope = self._scope(node)
         text = _text(node)
         for found in _TOKENS.finditer(text):
@@ -240,8 +240,8 @@ def _uses_of(node: Node) -> list[Use]:
 def use_tree(text: str) -> list[tuple[tuple[str, ...], str]]:
     """Return the paths of a `use` declaration, with the name that each has afterwards.
 
-    `text` is the text after `use`, without the semicolon. A glob is a path with the name ``*``; a path that
-    leads to another crate by a leading ``::`` is left out.
+    `text` is the text after `use`, without the semicolon. A glob is a path with the name ``*``; a
+    path that leads to another crate by a leading ``::`` is left out.
     """
     return _tree((), _plain(text))
 

@@ -60,7 +60,7 @@ class Tree:
         return tuple(name for name in names if (self.root / name).is_file())
 
     def sources(self, *suffixes: str, under: tuple[str, ...] = ("",)) -> Iterator[str]:
-        """The paths that end in one of `suffixes` and start with one of `under`, without generated files."""
+        """Paths with one of `suffixes` below one of `under`, without generated files."""
         for path in self.paths:
             if (
                 not path.startswith(GENERATED)
@@ -125,7 +125,7 @@ def is_test(path: str) -> bool:
 
 
 def area(path: str) -> str:
-    """The key by which a guard counts a file: ``rust/log``, ``pykafka_core/broker``, ``tests/spark``, ``docs``.
+    """The key of a file in figures, such as ``rust/log``, ``pykafka_core/broker`` or ``docs``.
 
     Tests inside a Rust crate count as ``tests/rust/CRATE``.
     """

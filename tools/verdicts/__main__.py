@@ -1,9 +1,10 @@
-"""Ask Apache Kafka what it takes: every setting × some values, in server.properties and over the wire.
+"""Record which settings Apache Kafka accepts: each with some values, in a file and over the wire.
 
     python -m tools.verdicts HOST:PORT CLASSPATH > tests/config/golden/kafka-4.2.1-verdicts.json
 
-``HOST:PORT`` is an Apache Kafka of one node, id 1; nothing is changed there but a topic that is made.
-``CLASSPATH`` is its jars, as ``libs/*``. A verdict is 0 or the error code; -1 at a start, which has none.
+``HOST:PORT`` is an Apache Kafka of one node, id 1; the only change there is a new
+topic. ``CLASSPATH`` is its jars, as ``libs/*``. A verdict is 0 or the error code, -1 for a failed
+start.
 """
 
 import json

@@ -118,7 +118,7 @@ class PostgresTransaction(SqlTransaction):
             return count
 
     _GROUP_LOCK = "pg_advisory_xact_lock"
-    """An advisory lock: shared locks and updates of one row create row versions and can deadlock."""
+    """Take an advisory lock: row locks and updates create row versions and can deadlock."""
 
     def _select_group(self, group: str) -> list[tuple[Any, ...]]:
         number = "hashtextextended('pykafka ' || ?::text || ' ' || ?::text, 0)"
