@@ -83,6 +83,30 @@ def test_group_whose_topic_cannot_be_created_has_no_coordinator() -> None:
     assert "__consumer_offsets" not in broker.image.topics.by_name
 
 
+@pytest.mark.parametrize(
+    ("kind", "topic", "setting"),
+    [
+        (0, "__consumer_offsets", "offsets.topic.replication.factor"),
+        (1, "__transaction_state", "transaction.state.log.replication.factor"),
+    ],
+)
+def test_too_few_brokers_for_the_replication_factor_create_no_topic(
+    caplog: pytest.LogCaptureFixture, kind: int, topic: str, setting: str
+) -> None:
+    """A topic with fewer replicas than configured would never get more."""
+    broker = SimulatedBroker({setting: "3"})
+    answer = broker.ask(FindCoordinatorRequest(key="key", key_type=kind), 3)
+    assert isinstance(answer, FindCoordinatorResponse)
+    assert (answer.error_code, answer.node_id) == (15, -1)
+    assert topic not in broker.image.topics.by_name
+    (warning,) = caplog.messages
+    assert warning == (
+        f"{topic} cannot be created: Unable to replicate the partition 3 time(s): "
+        "The target replication factor of 3 cannot be reached because only 1 broker(s) are "
+        f"registered. Start more brokers, or lower {setting}."
+    )
+
+
 def test_a_partition_without_a_leader_has_no_coordinator(broker: SimulatedBroker) -> None:
     key = "group"
     broker.ask(FindCoordinatorRequest(key=key), 3)

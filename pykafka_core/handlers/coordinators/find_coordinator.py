@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
+    InvalidReplicationFactorError,
     InvalidRequestError,
     KafkaError,
 )
@@ -54,7 +55,11 @@ def handle(
     name = _TOPICS.get(request.key_type)
     if name is None:
         return (yield from _answer(context, request, None))
-    topic = yield from coordinators_topic(context, name)
+    try:
+        topic = yield from coordinators_topic(context, name)
+    except InvalidReplicationFactorError as error:
+        context.warn(name, str(error))
+        return (yield from _answer(context, request, None))
     if not topic.records:
         return (yield from _answer(context, request, topic))
     return Propose(topic.records, lambda code: _answer(context, request, None if code else topic))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.errors import InvalidReplicationFactorError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Slices, collect
 from pykafka_core.handlers.topics.placement import NewPartitions, Placer
@@ -62,7 +63,8 @@ def coordinators_topic(context: Context, name: str) -> Slices[InternalTopic]:
     """Return `__consumer_offsets` or `__transaction_state`, as it is or as it would be created.
 
     Raises:
-        KafkaError: The topic cannot be created.
+        InvalidReplicationFactorError: It does not exist, and there are fewer brokers than its
+            replication factor. The text names the setting.
     """
     found = context.image.topics.by_name.get(name)
     if found is not None:
@@ -73,16 +75,28 @@ def coordinators_topic(context: Context, name: str) -> Slices[InternalTopic]:
     given = {key: str(settings.int(named)) for key, named in made_of.overrides.items()}
     count = settings.int(made_of.partitions)
     factor = settings.int(made_of.replication_factor)
-    return (yield from _made(context, name, count, factor, {**made_of.fixed, **given}))
+    placer = Placer(context.image)
+    try:
+        placer.check(factor)
+    except InvalidReplicationFactorError as error:
+        raise InvalidReplicationFactorError(
+            f"{name} cannot be created: {error} "
+            f"Start more brokers, or lower {made_of.replication_factor}."
+        ) from error
+    overrides = {**made_of.fixed, **given}
+    return (yield from _made(context, name, count, placer, factor, overrides))
 
 
 def _made(
-    context: Context, name: str, count: int, factor_max: int, overrides: Mapping[str, str]
+    context: Context,
+    name: str,
+    count: int,
+    placer: Placer,
+    factor: int,
+    overrides: Mapping[str, str],
 ) -> Slices[InternalTopic]:
     topic_id = context.node.new_id()
-    placer, new_partitions = Placer(context.image), NewPartitions(context.image)
-    factor = min(factor_max, max(placer.broker_count, 1))
-    placer.check(factor)
+    new_partitions = NewPartitions(context.image)
     partitions: list[PartitionRecord] = yield from collect(
         new_partitions.record(topic_id, index, placer.replicas(topic_id, index, factor))
         for index in range(count)

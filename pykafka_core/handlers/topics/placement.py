@@ -59,7 +59,8 @@ class Placer:
     ``StripedReplicaPlacer`` in Kafka. Partitions rotate through the racks with an alive broker, and
     through the brokers of each rack, so that leaders are spread. The followers shift with each
     round, so that the partitions of a failed broker go to many others. A fenced broker is chosen if
-    its rack has no other, and never leads. A broker that shuts down or is cordoned is never chosen.
+    its rack has no other, and never leads; a broker that has shut down is fenced. A broker that is
+    shutting down or is cordoned is never chosen.
 
     In contrast to Kafka's placer it uses no random numbers: a number determines the start of a
     partition, and the topic's id gives the first number.
@@ -71,7 +72,7 @@ class Placer:
     def __init__(self, image: MetadataImage) -> None:
         racks: dict[str, tuple[list[int], list[int]]] = {}
         for node, broker in sorted(image.brokers.items()):
-            if not broker.in_controlled_shutdown and not broker.is_cordoned:
+            if (broker.fenced or broker.is_active) and not broker.is_cordoned:
                 racks.setdefault(broker.rack or "", ([], []))[broker.fenced].append(node)
         self._racks = [racks[name] for name in sorted(racks)]
         self._leading = [place for place, (alive, _) in enumerate(self._racks) if alive]

@@ -66,6 +66,12 @@ def test_broker_that_shuts_down_gets_no_replicas() -> None:
         placed(broker(1), broker(2), stopping, factor=3)
 
 
+def test_broker_that_has_shut_down_gets_replicas_as_any_fenced_broker() -> None:
+    stopped = broker(3, fenced=True, in_controlled_shutdown=True)
+    chosen = placed(broker(1), broker(2), stopped, factor=3)
+    assert {(set(nodes) == {1, 2, 3}, nodes[-1]) for nodes in chosen} == {(True, 3)}
+
+
 def test_cordoned_broker_gets_no_replicas() -> None:
     in_part = broker(2)._replace(directories=DIRECTORIES, cordoned=DIRECTORIES[:1])
     as_a_whole = broker(3)._replace(directories=DIRECTORIES, cordoned=DIRECTORIES[::-1])
