@@ -101,7 +101,7 @@ class NothingUnread:
     def __init__(self) -> None:
         self.oldest: dict[tuple[str, int], int] = {}
 
-    def oldest_ns(self, topic: str, partition: int, due_ns: int) -> int:
+    def oldest_ns(self, topic: str, partition: int) -> int:
         return self.oldest.get((topic, partition), FOREVER_NS)
 
 

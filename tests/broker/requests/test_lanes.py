@@ -18,7 +18,7 @@ from pykafka_core.broker.runtime.requests.lanes import (
     lane_of,
 )
 from pykafka_core.broker.runtime.requests.requests import Asked
-from pykafka_core.broker.runtime.requests.unread import Unread
+from pykafka_core.broker.runtime.requests.unread import FORGOTTEN_MAX, Unread
 from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.errors import UnknownMemberIdError
@@ -205,23 +205,46 @@ def unread_at(*arrivals: tuple[bytes, int]) -> Unread:
     return unread
 
 
-@given(arrivals=st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(0, 20))))
-def test_deadline_runs_only_if_no_request_arrived_before_it(
-    arrivals: list[tuple[bytes, int]],
+@given(
+    arrivals=st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(0, 20))),
+    data=st.data(),
+)
+def test_no_deadline_runs_before_a_request_that_arrived_earlier(
+    arrivals: list[tuple[bytes, int]], data: st.DataObject
 ) -> None:
     unread = unread_at(*arrivals)
-    oldest = min((received_ns for _, received_ns in arrivals), default=FOREVER_NS)
-    for due_ns in range(22):
-        found = unread.oldest_ns(GROUP_TOPIC, -1, due_ns)
-        assert (found < due_ns) is (oldest < due_ns)
-        assert found == oldest or found < due_ns
+    waiting = dict(enumerate(received_ns for _, received_ns in arrivals))
+    for key in data.draw(st.permutations(list(waiting))):
+        assert unread.oldest_ns(GROUP_TOPIC, -1) <= min(waiting.values())
+        del waiting[key]
+        unread.remove(key)
+    assert unread.oldest_ns(GROUP_TOPIC, -1) == FOREVER_NS
 
 
-def test_look_for_arrivals_ends_at_the_first_before_the_deadline() -> None:
-    unread = unread_at(*((b"%d" % number, 1) for number in range(MANY)))
+@given(arrivals=st.lists(st.integers(0, 9), min_size=1, max_size=500), data=st.data())
+def test_removed_requests_hold_back_no_deadline_for_long(
+    arrivals: list[int], data: st.DataObject
+) -> None:
+    unread = unread_at(*((b"%d" % number, at) for number, at in enumerate(arrivals)))
+    kept = data.draw(st.integers(0, len(arrivals) - 1))
+    for key in range(len(arrivals)):
+        if key != kept:
+            unread.remove(key)
+    for _ in range(len(arrivals) // FORGOTTEN_MAX + 1):
+        found = unread.oldest_ns(GROUP_TOPIC, -1)
+    assert found == arrivals[kept]
+
+
+@pytest.mark.parametrize("lane_count", [1, MANY])
+def test_oldest_arrival_is_found_without_a_look_at_all_requests(lane_count: int) -> None:
+    unread = unread_at(*((b"%d" % (number % lane_count), 1) for number in range(MANY)))
+    for key in range(MANY - 1, 0, -1):
+        with counting_calls() as calls:
+            unread.remove(key)
+        assert calls.count < 20
     with counting_calls() as calls:
-        unread.oldest_ns(GROUP_TOPIC, -1, 2)
-    assert calls.count < 20
+        unread.oldest_ns(GROUP_TOPIC, -1)
+    assert calls.count < 3 * FORGOTTEN_MAX
 
 
 # The broker.
@@ -266,7 +289,7 @@ def test_a_heartbeat_does_not_wait_for_a_burst_of_another_group() -> None:
     assert turns <= taking + 2
     assert len(broker.dispatcher._jobs) > MANY / 2
     broker.run()
-    assert broker.dispatcher._jobs._unread._lanes == {}
+    assert broker.dispatcher._jobs._unread._waiting == {}
     assert all(
         broker.answer(one) is not None or broker.dispatcher._requests._open.get(one)
         for one in burst
@@ -317,7 +340,7 @@ def test_a_closed_connection_leaves_nothing_in_the_lanes() -> None:
     taken(broker)
     jobs = broker.dispatcher._jobs
     assert not jobs
-    assert not jobs._unread._lanes
+    assert not jobs._unread._waiting
     assert not jobs._unread._shards
     assert broker.dispatcher.idle
 

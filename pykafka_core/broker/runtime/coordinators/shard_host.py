@@ -570,7 +570,7 @@ class ShardHost(Generic[S]):
         due_ns = min(
             self._core.horizon_ns(),
             self._judged_ns(),
-            self._unread.oldest_ns(place.topic, place.partition, machine.deadlines.next_ns()),
+            self._unread.oldest_ns(place.topic, place.partition),
         )
         stop_ns = self._core.now_ns() + DUE_NS
         try:

@@ -120,12 +120,9 @@ class Jobs:
         """Remove the request of a closed connection. A request that has had a slice ends at its
         next slice.
         """
-        lane = self._new.remove(request_id)
-        large = self._without_memory.pop(request_id, None)
-        if large is not None:
-            lane = large[0].lane
-        if lane is not None:
-            self._unread.remove(lane, request_id)
+        is_new = self._new.remove(request_id) is not None
+        if is_new or self._without_memory.pop(request_id, None) is not None:
+            self._unread.remove(request_id)
 
     def run(self, deadline_ns: int) -> None:
         """Run jobs until the deadline, one slice of each in turn."""
@@ -139,7 +136,7 @@ class Jobs:
                 stop_ns = now_ns + FIRST_SLICE_NS
             work = work or self._read(asked)
             if advanced(work, self._core, stop_ns):
-                self._unread.remove(asked.lane, asked.key)
+                self._unread.remove(asked.key)
             else:
                 self._begun.push(asked.lane, id(work), (asked, work))
             # Counts something even if the clock has not advanced, so that the queues take turns.

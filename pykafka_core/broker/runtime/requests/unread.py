@@ -1,7 +1,8 @@
 """Requests that a shard has not run yet. The shard's deadlines must not run before them."""
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import NamedTuple
+from heapq import heappop, heappush
+from itertools import count
 
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.broker.runtime.requests.requests import Asked
@@ -9,13 +10,47 @@ from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.metadata.image.image import Topic
 
+FORGOTTEN_MAX = 64
+"""Removed requests that one call forgets."""
+
 _Shard = tuple[str, int]
 """Topic and partition."""
 
 
-class _Arrivals(NamedTuple):
-    shard: _Shard
-    times: dict[Hashable, int]
+class _Arrivals:
+    """Arrival times of one shard's requests.
+
+    Theory of operation. A removed request stays in the heap until it is the oldest one. Each call
+    forgets a limited number of them, more than one call removes. Until then the result is the
+    arrival time of a removed request, which is earlier than that of any waiting one: a deadline
+    waits for one more turn, but never runs too early.
+    """
+
+    __slots__ = "_heap", "numbers", "shard"
+
+    def __init__(self, shard: _Shard) -> None:
+        self.shard = shard
+        self.numbers: set[int] = set()
+        """Numbers of the requests that wait."""
+        self._heap: list[tuple[int, int]] = []
+
+    def add(self, received_ns: int, number: int) -> None:
+        self.numbers.add(number)
+        heappush(self._heap, (received_ns, number))
+
+    def remove(self, number: int) -> None:
+        self.numbers.remove(number)
+        self._forget(2)
+
+    def oldest_ns(self) -> int:
+        self._forget(FORGOTTEN_MAX)
+        return self._heap[0][0]
+
+    def _forget(self, count_max: int) -> None:
+        for _ in range(count_max):
+            if not self._heap or self._heap[0][1] in self.numbers:
+                break
+            heappop(self._heap)
 
 
 class Unread:
@@ -30,51 +65,45 @@ class Unread:
 
     def __init__(self, topics: Callable[[], Mapping[str, Topic]]) -> None:
         self._topics = topics
-        self._lanes: dict[Lane, _Arrivals] = {}
-        self._shards: dict[_Shard, set[Lane]] = {}
+        self._numbers = count()
+        self._waiting: dict[Hashable, tuple[_Arrivals, int]] = {}
+        self._shards: dict[_Shard, _Arrivals] = {}
 
     def add(self, asked: Asked) -> None:
         """Add a request that waits for its turn."""
-        lane = asked.lane
-        if lane is NO_LANE:
+        if asked.lane is NO_LANE:
             return
-        arrivals = self._lanes.get(lane)
+        shard = self._shard_of(asked.lane)
+        arrivals = self._shards.get(shard)
         if arrivals is None:
-            arrivals = self._lanes[lane] = _Arrivals(self._shard_of(lane), {})
-            self._shards.setdefault(arrivals.shard, set()).add(lane)
-        arrivals.times[asked.key] = asked.caller.received_ns
+            arrivals = self._shards[shard] = _Arrivals(shard)
+        number = next(self._numbers)
+        arrivals.add(asked.caller.received_ns, number)
+        self._waiting[asked.key] = arrivals, number
 
-    def remove(self, lane: Lane, key: Hashable) -> None:
+    def remove(self, key: Hashable) -> None:
         """Remove a request that its shard has run, or that has ended."""
-        arrivals = self._lanes.get(lane)
-        if arrivals is None:
+        waiting = self._waiting.pop(key, None)
+        if waiting is None:
             return
-        arrivals.times.pop(key, None)
-        if not arrivals.times:
-            del self._lanes[lane]
-            lanes = self._shards[arrivals.shard]
-            lanes.remove(lane)
-            if not lanes:
-                del self._shards[arrivals.shard]
+        arrivals, number = waiting
+        arrivals.remove(number)
+        if not arrivals.numbers:
+            del self._shards[arrivals.shard]
 
     def clear(self) -> None:
         """Remove all requests when the broker stops."""
-        self._lanes.clear()
+        self._waiting.clear()
         self._shards.clear()
 
-    def oldest_ns(self, topic: str, partition: int, due_ns: int) -> int:
-        """Return the arrival time of the oldest request of a shard; `FOREVER_NS` if there is none.
+    def oldest_ns(self, topic: str, partition: int) -> int:
+        """Return the arrival time of the oldest request of a shard, or an earlier time;
+        `FOREVER_NS` if there is none.
 
-        If any request arrived before ``due_ns``, the result is the arrival time of such a request,
-        which need not be the oldest one: a deadline at ``due_ns`` waits for it anyway, and the
-        search ends early, because a shard with many waiting requests repeats it in each turn.
+        The time that this takes does not grow with the number of requests.
         """
-        oldest_ns = FOREVER_NS
-        for lane in self._shards.get((topic, partition), ()):
-            oldest_ns = min(oldest_ns, min(self._lanes[lane].times.values()))
-            if oldest_ns < due_ns:
-                break
-        return oldest_ns
+        arrivals = self._shards.get((topic, partition))
+        return FOREVER_NS if arrivals is None else arrivals.oldest_ns()
 
     def _shard_of(self, lane: Lane) -> _Shard:
         name, key = lane
