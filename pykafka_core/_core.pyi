@@ -156,6 +156,13 @@ class Core:
 
         Unknown or closed ids are ignored.
         """
+    def reserve_answer(self, token: Token, request: int, bytes: int) -> None:
+        """Reserve memory for a response of at most ``bytes`` before it is built:
+        ``Maintained(token)``.
+
+        The response gives back what it does not need. There is no completion if the connection
+        of the request closes before.
+        """
     def close_connection(self, connection: int, reason: str) -> None: ...
     # logs that Python writes
     def append(
@@ -511,6 +518,9 @@ class Request:
         """Release the body and its part of ``memory_max``, when the request has ended or waits for
         others; it may still be referenced.
         """
+    @property
+    def reserved(self) -> int:
+        """Bytes of ``memory_max`` that are reserved for the response."""
     @property
     def id(self) -> int: ...
     @property
@@ -1170,6 +1180,15 @@ class MessageEncoder:
         """Write up to ``fields_max`` more fields and list elements; return all bytes when the
         message is complete.
         """
+    def measure(self, fields_max: int) -> int | None:
+        """Measure up to ``fields_max`` more fields and list elements; return the size of all bytes
+        when the message is complete.
+
+        An encoder that measures must not write.
+        """
+    @property
+    def written(self) -> int:
+        """Bytes written so far."""
 
 @final
 class EncodedMessage:

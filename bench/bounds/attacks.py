@@ -12,8 +12,11 @@ from pykafka_core.protocol.connection import encode_frame, encode_header
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     FetchRequest,
+    FindCoordinatorRequest,
     ListOffsetsRequest,
     MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
     ProduceRequest,
 )
 
@@ -32,6 +35,7 @@ PATIENCE_S = 60
 WHOLE_MIB = 128
 """Maximum size of a batch after inflation; only one is inflated as a whole at a time."""
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 2, 3, 19, 32
+OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 
 
 @contextmanager
@@ -212,6 +216,41 @@ def leave_answers(address: str, connections: int = 100, seconds: float = 3) -> N
             _serves(address)
 
 
+def leave_offsets(address: str, connections: int = 60, repeated: int = 60) -> None:
+    """Request the offsets of one group many times per request, and read no response."""
+    of = OffsetCommitRequest
+    offsets = [
+        of.OffsetCommitRequestPartition(partition_index=index, committed_offset=index)
+        for index in range(3_000)
+    ]
+    topic = of.OffsetCommitRequestTopic(name="wide-2", partitions=offsets)
+    committing = of(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    fetching = encode_frame(OFFSET_FETCH, 9, OffsetFetchRequest(groups=[group] * repeated))
+    with ExitStack() as stack:
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        _commit(peers[0], encode_frame(OFFSET_COMMIT, 9, committing))
+        for peer in peers:
+            peer.sendall(fetching)
+        _serves(address)
+        (answer,) = [receive(peers[-1], OFFSET_FETCH, 9)]
+        assert [len(group.topics[0].partitions) for group in answer.groups] == [3_000] * repeated
+
+
+def _commit(connection: socket.socket, request: bytes) -> None:
+    """Commit offsets once the coordinator is loaded."""
+    connection.sendall(
+        encode_frame(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+    )
+    receive(connection, FIND_COORDINATOR, 4)
+    deadline = time.monotonic() + PATIENCE_S
+    code = -1
+    while code:
+        assert time.monotonic() < deadline, code
+        connection.sendall(request)
+        code = receive(connection, OFFSET_COMMIT, 9).topics[0].partitions[0].error_code
+
+
 def leave_records(address: str, connections: int = 60, batches: int = 8) -> None:
     """Fetch megabytes of records from a log in memory on many connections, and read none."""
     topic, fetched = "wide-0", fetch_request("wide-0", 0, 8 * MIB, 0)
@@ -241,6 +280,7 @@ ATTACKS: dict[str, Callable[[str], None]] = {
         rewrite_bombs,
         look_up_large_batches,
         leave_answers,
+        leave_offsets,
         leave_records,
     )
 }

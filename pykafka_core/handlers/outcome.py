@@ -146,6 +146,19 @@ class Coordinate(NamedTuple):
     reply: Callable[[Sequence[Coordinated]], "Reply"]
 
 
+class Reserve(NamedTuple):
+    """Reserve memory for a large response before it is built.
+
+    Args:
+        bytes: Upper bound of the response with its objects. Only what its encoded form takes stays
+            reserved until the client has received it.
+        then: Creates the response; called once the memory is reserved.
+    """
+
+    bytes: int
+    then: Callable[[], "Reply"]
+
+
 Outcome = Message | Propose | Maintain | Coordinate
 OUTCOMES = (Message, Propose, Maintain, Coordinate)
 """The types for `isinstance`, which is faster with a tuple than with a union."""
@@ -156,7 +169,10 @@ Slices = Generator[None, None, T]
 All work that grows with a request has this type. Its `Context` does not change in the meantime.
 """
 
-Reply = Message | Slices[Message] | Coordinate | Maintain
+Made = Message | Reserve
+"""The result of work in slices: the response, or the memory that it needs first."""
+
+Reply = Message | Slices[Message] | Slices[Made] | Coordinate | Maintain
 """The next step after an outcome: the response, or more work before it."""
 
 Steps = Slices[Outcome]

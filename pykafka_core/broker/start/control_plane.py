@@ -87,6 +87,7 @@ def assemble(
         requests=requests,
         maintenance=maintenance,
         coordinators=coordinators,
+        completions=completions,
         unread=unread,
     )
     controller = Controller(

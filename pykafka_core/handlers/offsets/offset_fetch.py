@@ -1,6 +1,6 @@
 """OffsetFetch (9): returns the committed offsets of groups."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, Made, Reserve, Slices
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
 ERROR_VERSION = 2
@@ -23,9 +23,11 @@ BATCHED_VERSION = 8
 IDS_VERSION = 10
 """From this version on a request identifies topics by their ids."""
 
-ROWS_MAX = 200_000
-"""Maximum number of rows in a response, some 8 MiB; clients must request the groups after it again.
-A repeated group counts each time."""
+ANSWER_BYTES_MAX = 32 * 1024 * 1024
+"""Limit for a response about many groups, or with repeated groups, with the objects that it is made
+of: some 200,000 rows. Clients must request the groups after it again."""
+_ROW_BYTES = 160
+"""Size of a row, encoded and as an object, without its metadata."""
 
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopics
@@ -52,34 +54,50 @@ class _Wanted(NamedTuple):
     member_id: str | None = None
     member_epoch: int = -1
 
+    @property
+    def read(self) -> "_Read":
+        """The read that has its offsets."""
+        return _Read(self.group_id, self.member_id, self.member_epoch, self.topics is None)
+
+
+class _Read(NamedTuple):
+    """One read of a group, which all rows of a request about it share."""
+
+    group_id: str
+    member_id: str | None
+    member_epoch: int
+    is_of_all: bool
+
 
 def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
-    """Fetch the offsets of each group separately; a partition without an offset has -1."""
-    wanted = yield from _wanted(context, request)
+    """Fetch the offsets of each group separately; a partition without an offset has -1.
 
-    def reply(results: Sequence[Coordinated]) -> Slices[OffsetFetchResponse]:
-        return _answer(context, request, wanted, results)
+    A repeated group is read once, and is in the response as often as in the request.
+    """
+    wanted = yield from _wanted(context, request)
+    names: dict[_Read, set[str]] = {}
+    for one in wanted:
+        yield
+        of_read = names.setdefault(one.read, set())
+        of_read.update(topic.name for topic in one.topics or () if topic.name is not None)
+
+    def reply(results: Sequence[Coordinated]) -> Slices[Made]:
+        return _reserve(context, request, wanted, dict(zip(names, results, strict=True)))
 
     operations = (
         (
-            one.group_id,
+            read.group_id,
             partial(
                 fetch_offsets,
-                one.group_id,
-                _names(one),
-                member_id=one.member_id,
-                member_epoch=one.member_epoch,
+                read.group_id,
+                None if read.is_of_all else of_read,
+                member_id=read.member_id,
+                member_epoch=read.member_epoch,
             ),
         )
-        for one in wanted
+        for read, of_read in names.items()
     )
     return (yield from coordinate_each(context, operations, reply))
-
-
-def _names(wanted: _Wanted) -> set[str] | None:
-    if wanted.topics is None:
-        return None
-    return {topic.name for topic in wanted.topics if topic.name is not None}
 
 
 def _wanted(context: Context, request: OffsetFetchRequest) -> Slices[list[_Wanted]]:
@@ -107,6 +125,40 @@ def _asked(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics)
     return _Asked(known.name if known else None, topic.topic_id, topic.partition_indexes)
 
 
+def _reserve(
+    context: Context,
+    request: OffsetFetchRequest,
+    wanted: Sequence[_Wanted],
+    results: Mapping[_Read, Coordinated],
+) -> Slices[Made]:
+    """Choose the groups that the response has room for, and reserve its memory."""
+    came: list[Coordinated] = []
+    bytes_left = ANSWER_BYTES_MAX
+    for one in wanted:
+        yield
+        # The first group is always included, whatever its size.
+        came.append(results[one.read] if bytes_left > 0 or not came else _LATER)
+        bytes_left -= yield from _size(context, one, came[-1])
+    return Reserve(ANSWER_BYTES_MAX - bytes_left, lambda: _answer(context, request, wanted, came))
+
+
+def _size(context: Context, wanted: _Wanted, result: Coordinated) -> Slices[int]:
+    fetched, size = result.answer, 0
+    if not isinstance(fetched, Fetched):
+        return size
+    for topic in _topics(context, wanted, fetched):
+        offsets = fetched.offsets.get(topic.name or "", {})
+        for partition in topic.partitions:
+            yield
+            found = offsets.get(partition, _NOTHING)
+            size += _ROW_BYTES + _encoded_length_max(found.metadata)
+    return size
+
+
+def _encoded_length_max(text: str) -> int:
+    return len(text) if text.isascii() else 3 * len(text)
+
+
 def _answer(
     context: Context,
     request: OffsetFetchRequest,
@@ -114,13 +166,9 @@ def _answer(
     results: Sequence[Coordinated],
 ) -> Slices[OffsetFetchResponse]:
     groups: list[OffsetFetchResponse.OffsetFetchResponseGroup] = []
-    rows_left = ROWS_MAX
     for one, result in zip(wanted, results, strict=True):
         yield
-        # The first group is always included, whatever its size.
-        came = result if rows_left > 0 or not groups else _LATER
-        groups.append((yield from _group(context, one, came, request.require_stable)))
-        rows_left -= sum(len(topic.partitions) for topic in groups[-1].topics)
+        groups.append((yield from _group(context, one, result, request.require_stable)))
     if context.caller.api_version >= BATCHED_VERSION:
         return OffsetFetchResponse(groups=groups)
     return (yield from _unbatched(groups[0]))
@@ -136,7 +184,7 @@ def _group(
         fetched = Fetched({}, frozenset(), {})
     assert isinstance(fetched, Fetched), "a shard answers with offsets"
     topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
-    for topic in _all(context, fetched) if wanted.topics is None else wanted.topics:
+    for topic in _topics(context, wanted, fetched):
         name = _current_name(topic, fetched)
         rows: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = []
         for partition in topic.partitions:
@@ -145,6 +193,11 @@ def _group(
         topic_id = topic.topic_id or NO_TOPIC_ID
         topics.append(_Topic(name=topic.name or "", topic_id=topic_id, partitions=rows))
     return _Group(group_id=wanted.group_id, topics=topics)
+
+
+def _topics(context: Context, wanted: _Wanted, fetched: Fetched) -> Iterable[_Asked]:
+    """Return the topics of a group's response."""
+    return _all(context, fetched) if wanted.topics is None else wanted.topics
 
 
 def _all(context: Context, fetched: Fetched) -> Iterable[_Asked]:

@@ -16,7 +16,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import answered, coordinate_transaction
-from pykafka_core.handlers.outcome import Coordinated, Propose, Reply
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, Propose
 from pykafka_core.handlers.transactions.fencing import known_to
 from pykafka_core.metadata.producer_ids import next_block
 from pykafka_core.protocol.messages import (
@@ -28,8 +28,10 @@ from pykafka_core.protocol.messages import (
 FENCED_VERSION = 4
 NOT_GIVEN = -1
 
+_Next = Message | Coordinate
 
-def handle(context: Context, request: InitProducerIdRequest) -> Propose | Reply:
+
+def handle(context: Context, request: InitProducerIdRequest) -> Propose | _Next:
     """Return a new id with epoch 0 to a producer without a transactional id; for others, the
     coordinator decides.
 
@@ -61,13 +63,13 @@ def _refusal(context: Context, request: InitProducerIdRequest) -> int:
     return 0 if is_valid else InvalidTransactionTimeoutError.code
 
 
-def _with_new_id(context: Context, reply: Callable[[int], Reply]) -> Propose | Reply:
+def _with_new_id(context: Context, reply: Callable[[int], _Next]) -> Propose | _Next:
     """Call ``reply`` with a new id; if there is none, propose a block of ids first."""
     producer_id = context.producer_ids.take()
     if producer_id is not None:
         return reply(producer_id)
 
-    def unless(producer_id: int, code: int) -> Reply:
+    def unless(producer_id: int, code: int) -> _Next:
         return _failed(CoordinatorNotAvailableError.code) if code else reply(producer_id)
 
     first = context.image.next_producer_id
@@ -80,7 +82,7 @@ def _with_new_id(context: Context, reply: Callable[[int], Reply]) -> Propose | R
     end = record.next_producer_id
     context.producer_ids.propose(first, end)
 
-    def settled(code: int) -> Reply:
+    def settled(code: int) -> _Next:
         context.producer_ids.settle(end, committed=not code)
         return unless(first, code)
 
@@ -89,7 +91,7 @@ def _with_new_id(context: Context, reply: Callable[[int], Reply]) -> Propose | R
 
 def _transactional(
     context: Context, request: InitProducerIdRequest, transactional_id: str
-) -> Reply:
+) -> _Next:
     asked = InitProducerId(
         transactional_id,
         request.transaction_timeout_ms,

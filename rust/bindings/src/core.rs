@@ -342,6 +342,17 @@ impl PyCore {
         Ok(())
     }
 
+    fn reserve_answer(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        request: u64,
+        bytes: usize,
+    ) -> PyResult<()> {
+        self.core(py)?.reserve_answer(token, request, bytes);
+        Ok(())
+    }
+
     fn close_connection(&self, py: Python<'_>, connection: u64, reason: &str) -> PyResult<()> {
         self.core(py)?.close_connection(connection, reason);
         Ok(())

@@ -65,6 +65,16 @@ impl<T> Slots<T> {
         Some(value)
     }
 
+    /// Replaces the value of a key, and returns the old one; drops `value` if there is none.
+    pub(crate) fn replace(&self, key: u64, value: T) -> Option<T> {
+        let mut inner = self.inner.lock();
+        let entry = inner.entries.get_mut(key as u32 as usize)?;
+        if u64::from(entry.0) != key >> 32 {
+            return None;
+        }
+        entry.1.as_mut().map(|old| std::mem::replace(old, value))
+    }
+
     /// Removes all entries.
     pub(crate) fn clear(&self) {
         let mut inner = self.inner.lock();
@@ -100,9 +110,11 @@ mod tests {
     #[test]
     fn a_removed_key_never_refers_to_the_next_entry_in_its_slot() {
         let slots = Slots::new();
-        let first = slots.insert("a");
+        let first = slots.insert("first");
+        assert_eq!(slots.replace(first, "a"), Some("first"));
         assert_eq!(slots.remove(first), Some("a"));
         let second = slots.insert("b");
+        assert_eq!(slots.replace(first, "c"), None);
         assert_eq!((first as u32, first == second), (second as u32, false));
         assert_eq!(
             (slots.get(first), slots.remove(first), slots.get(second)),

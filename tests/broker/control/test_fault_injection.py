@@ -25,6 +25,7 @@ from pykafka_core.protocol.messages import (
     CreateTopicsResponse,
     DeleteRecordsRequest,
     DescribeClusterRequest,
+    DescribeConfigsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     EndTxnRequest,
@@ -64,6 +65,14 @@ class Fault(Exception):
 def creation(name: str) -> CreateTopicsRequest:
     topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
     return CreateTopicsRequest(topics=[topic])
+
+
+def description_of_unknown_topics() -> DescribeConfigsRequest:
+    """Return a request whose response is large."""
+    of = DescribeConfigsRequest.DescribeConfigsResource
+    names = (f"unknown-{number}" for number in range(1_000))
+    resources = [of(resource_type=2, resource_name=name) for name in names]
+    return DescribeConfigsRequest(resources=resources)
 
 
 def ending(name: str, producer: Producer) -> EndTxnRequest:
@@ -129,6 +138,7 @@ class World:
             self.broker.send(InitProducerIdRequest(transactional_id=None)),
             self.broker.send(FindCoordinatorRequest(key="group"), 3),
             self.broker.send(creation("refunds")),
+            self.broker.send(description_of_unknown_topics()),
         ]
         self.core.push(TopicsMissing(["missing"], "User:ANONYMOUS"))
         for number, producer in enumerate(self.producers):

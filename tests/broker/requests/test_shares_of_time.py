@@ -40,6 +40,7 @@ class Clients:
             "unread": ignored,
             "maintenance": None,
             "coordinators": None,
+            "completions": None,
         }
         self.jobs = Jobs(**parts)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.errors import UnknownTopicIdError
 from pykafka_core.handlers.offsets import offset_fetch
-from pykafka_core.handlers.outcome import Coordinated, finish
+from pykafka_core.handlers.outcome import Coordinated, Reserve, finish
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from tests.coordinator.offsets.test_judged_commits import TOPICS, change, changed_topics
 from tests.handlers.offset_requests import broker_with_topic, commit, topic_id
@@ -39,7 +39,9 @@ def fetched(broker: SimulatedBroker, request: OffsetFetchRequest, between: list[
     (operation,) = made.operations
     broker.dispatcher._coordinators.run(operation, results.append)
     broker.run()
-    answer = finish(made.reply(results))
+    reserve = finish(made.reply(results))
+    assert isinstance(reserve, Reserve)
+    answer = finish(reserve.then())
     assert isinstance(answer, OffsetFetchResponse)
     (group,) = answer.groups
     assert group.error_code == 0

@@ -242,6 +242,9 @@ class FakeCore:
         self.unfinished: dict[bytes, TopicImage] = {}
         self.replies: dict[int, bytes] = {}
         self.closed_connections: dict[int, str] = {}
+        self.reserving: deque[tuple[int, int]] = deque()
+        """Token and size of each reservation that waits for memory."""
+        self.is_memory_scarce = False
         self.cuts: list[tuple[bool, set[tuple[str, int]] | None]] = []
         """The arguments of each call of `cut_off`."""
         self.producers: dict[PartitionId, list[ProducerState]] = {}
@@ -390,6 +393,19 @@ class FakeCore:
     def respond(self, replies: "Sequence[tuple[int, bytes | EncodedMessage]]") -> None:
         """Store the responses for the test."""
         self.replies.update((request, bytes(body)) for request, body in replies)
+
+    def reserve_answer(self, token: int, request: int, bytes: int) -> None:
+        """Reserve at once, or in `grant_memory` if memory is scarce."""
+        del request
+        self.reserving.append((token, bytes))
+        if not self.is_memory_scarce:
+            self.grant_memory()
+
+    def grant_memory(self) -> None:
+        """Complete all reservations that wait."""
+        while self.reserving:
+            token, _ = self.reserving.popleft()
+            self.push(Maintained(token, 0, -1))
 
     def close_connection(self, connection: int, reason: str) -> None:
         """Store the reason for the test."""

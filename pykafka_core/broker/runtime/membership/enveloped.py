@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pykafka_core.broker.runtime.requests.requests import Call, RemoteRequest
 from pykafka_core.errors import InvalidRequestError
 from pykafka_core.handlers.context import Caller, Context
-from pykafka_core.handlers.outcome import Outcome, Slices, Steps, finish
+from pykafka_core.handlers.outcome import Outcome, Reserve, Slices, Steps, finish
 from pykafka_core.handlers.registry import Row, handler_of
 from pykafka_core.protocol import MessageEncoder, ProtocolError, decode_request, is_flexible
 from pykafka_core.protocol.messages import EnvelopeRequest, EnvelopeResponse, Message
@@ -72,20 +72,16 @@ class EnvelopedRequest:
         """Decode the request and call its handler."""
         return handler_of(self._frame.api_key)(context._replace(is_forwarded=True), self.decode())
 
-    def answer(self, message: Message) -> Slices[None] | None:
+    def answer(self, message: Message) -> Slices[Reserve | None]:
         """Send the response in its envelope."""
-        return self._answer(message)
-
-    def _answer(self, message: Message) -> Slices[None]:
         frame = self._frame
         encoder = MessageEncoder(message, frame.api_version)
         while (body := encoder.write(FIELDS_AT_ONCE)) is None:
             yield
         tagged = b"\0" if is_flexible(frame.api_key, frame.api_version) else b""
         data = frame.correlation.to_bytes(4, "big", signed=True) + tagged + bytes(body)
-        sending = self._outer.answer(EnvelopeResponse(response_data=data))
-        if sending is not None:
-            yield from sending
+        work = self._outer.answer(EnvelopeResponse(response_data=data))
+        return None if work is None else (yield from work)
 
     def refuse(self, reason: str) -> None:
         """Respond that the request cannot be decoded."""
@@ -98,6 +94,10 @@ class EnvelopedRequest:
     def admit(self) -> bool:
         """Reserve memory for the decoded envelope."""
         return self._outer.admit()
+
+    def reserve(self, token: int, size: int) -> bool:
+        """Reserve memory for the envelope of the response."""
+        return self._outer.reserve(token, size)
 
     def queue(self) -> None:
         """Keep only the memory of the envelope."""

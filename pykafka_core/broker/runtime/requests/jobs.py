@@ -7,12 +7,14 @@ from collections.abc import Callable, Hashable
 from functools import partial
 
 from pykafka_core._core import Core
+from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.coordinators.coordinators import Coordinators
 from pykafka_core.broker.runtime.requests.lanes import Lanes
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.reservations import Reservations
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.turns import advanced
 from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Reply, Slices
@@ -62,6 +64,7 @@ class Jobs:
         requests: The table of open requests.
         maintenance: Executes maintenance commands of requests.
         coordinators: Run operations of requests on shards.
+        completions: Pending reservations of memory for responses.
         unread: Has the arrival times of requests that no shard has run yet.
     """
 
@@ -73,6 +76,7 @@ class Jobs:
         requests: OpenRequests,
         maintenance: Maintenance,
         coordinators: Coordinators,
+        completions: Completions,
         unread: Unread,
     ) -> None:
         self._core = core
@@ -81,6 +85,7 @@ class Jobs:
         self._maintenance = maintenance
         self._coordinators = coordinators
         self._unread = unread
+        requests.reserve = Reservations(completions, requests, self.answer).begin
         self._answers, self._new, self._begun, self._large = (_Queue() for _ in range(4))
         self._queues = (self._answers, self._new, self._begun, self._large)
         """`_large` has only a share of the time: its jobs are in `_without_memory`."""

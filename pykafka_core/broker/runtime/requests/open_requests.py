@@ -16,7 +16,7 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest, Replies
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Slices
+from pykafka_core.handlers.outcome import OUTCOMES, Made, Outcome, Reserve, Slices
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import Message
 
@@ -38,6 +38,8 @@ class OpenRequests:
         self._replies = replies
         self._open: dict[Hashable, Asked] = {}
         self._when_over: dict[Hashable, list[Callable[[], object]]] = {}
+        self.reserve: Callable[[Asked, Reserve], object] = _refuse_to_reserve
+        """Continues with a response once its memory is reserved; set by `Jobs`."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -88,23 +90,23 @@ class OpenRequests:
             self._fail(asked, fault)
             return None
 
-    def answer(self, asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
-        """Create a response and send it, while one is expected; an exception closes the
-        connection.
+    def answer(self, asked: Asked, answer: Message | Slices[Made]) -> Slices[None]:
+        """Create a response and send it, while one is expected; an exception closes the connection.
+
+        A response that needs memory first is continued by `reserve`.
         """
-        if asked.key not in self._open:
-            return
         try:
-            work = asked.answer(answer) if isinstance(answer, Message) else _send(asked, answer)
-            while work is not None:
+            work = _sending(asked, answer)
+            while asked.key in self._open:
                 try:
                     next(work)
-                except StopIteration:
-                    break
-                yield
-                if asked.key not in self._open:
+                except StopIteration as end:
+                    if end.value is None:
+                        self._close(asked)
+                    else:
+                        self.reserve(asked, end.value)
                     return
-            self._close(asked)
+                yield
         except SURVIVED as fault:
             self._fail(asked, fault)
 
@@ -166,7 +168,13 @@ class OpenRequests:
         self._faults.guard("the end of a request", lambda: asked.abandon(error_code))
 
 
-def _send(asked: Asked, answer: Slices[Message]) -> Slices[None]:
-    work = asked.answer((yield from answer))
-    if work is not None:
-        yield from work
+def _sending(asked: Asked, answer: Message | Slices[Made]) -> Slices[Reserve | None]:
+    made = answer if isinstance(answer, Message) else (yield from answer)
+    if isinstance(made, Reserve):
+        return made
+    work = asked.answer(made)
+    return None if work is None else (yield from work)
+
+
+def _refuse_to_reserve(asked: Asked, _reserve: Reserve) -> None:
+    raise AssertionError(f"{asked.name} is answered without jobs: its response must be small")

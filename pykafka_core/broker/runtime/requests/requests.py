@@ -10,7 +10,7 @@ from pykafka_core.broker import native
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane, lane_of
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
-from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Slices, Steps
+from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Reserve, Slices, Steps
 from pykafka_core.handlers.registry import Owner, Row, handler_of
 from pykafka_core.protocol import (
     FIELDS_MAX,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SMALL_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two
 yields."""
+SMALL_ANSWER_BYTES_MAX = 16 << 10
+"""A response below this size is part of the fixed cost of a connection: it reserves no memory."""
 
 Replies = list[tuple[int, EncodedMessage | bytes]]
 """(request id, encoded response) of clients' requests."""
@@ -77,8 +79,10 @@ class Asked(Protocol):
             ValueError: The request cannot be decoded.
         """
 
-    def answer(self, message: Message) -> Slices[None] | None:
-        """Send the response: immediately, or at the end of the returned steps."""
+    def answer(self, message: Message) -> Slices[Reserve | None] | None:
+        """Send the response: immediately, or at the end of the returned steps. If they return a
+        `Reserve`, it is not sent: it needs memory first.
+        """
 
     def refuse(self, reason: str) -> None:
         """End an invalid request without a response."""
@@ -89,6 +93,11 @@ class Asked(Protocol):
     def admit(self) -> bool:
         """Reserve memory before the request is decoded; False if other requests, which run, must
         release memory first.
+        """
+
+    def reserve(self, token: int, size: int) -> bool:
+        """Reserve memory for the response. Return whether it must wait: then ``token`` is completed
+        when the memory is reserved.
         """
 
     def queue(self) -> None:
@@ -113,6 +122,7 @@ class RemoteRequest:
         "_core",
         "_event",
         "_replies",
+        "_reserved",
         "_row",
         "caller",
         "key",
@@ -126,6 +136,7 @@ class RemoteRequest:
         self._row = row
         self._core = core
         self._replies = replies
+        self._reserved = 0
         self.key: Hashable = event.id
         self.name = row.module
         self.owner = row.owner
@@ -168,19 +179,35 @@ class RemoteRequest:
         begun = handler_of(key)(context, request)
         return begun if isinstance(begun, OUTCOMES) else (yield from begun)
 
-    def answer(self, message: Message) -> Slices[None] | None:
-        """Encode and queue the response."""
+    def answer(self, message: Message) -> Slices[Reserve | None] | None:
+        """Encode and queue the response, if memory is reserved for it."""
         encoder = MessageEncoder(message, self._event.api_version)
         body = encoder.write(FIELDS_MAX)
         if body is None:
-            return self._answer_in_parts(encoder)
+            return self._answer_in_parts(message, encoder)
         self._replies.append((self._event.id, body))
         return None
 
-    def _answer_in_parts(self, encoder: MessageEncoder) -> Slices[None]:
-        while (body := encoder.write(FIELDS_MAX)) is None:
+    def _answer_in_parts(self, message: Message, encoder: MessageEncoder) -> Slices[Reserve | None]:
+        body = None
+        while body is None:
+            if not self._covers(encoder.written):
+                return Reserve((yield from self._measured(message)), lambda: message)
             yield
+            body = encoder.write(FIELDS_MAX)
         self._replies.append((self._event.id, body))
+        return None
+
+    def _measured(self, message: Message) -> Slices[int]:
+        encoder = MessageEncoder(message, self._event.api_version)
+        while (size := encoder.measure(FIELDS_MAX)) is None:
+            yield
+        return size
+
+    def _covers(self, size: int) -> bool:
+        """Return whether a response of this size needs no further reservation."""
+        is_covered = size <= SMALL_ANSWER_BYTES_MAX or size <= self._reserved
+        return is_covered or size <= self._event.reserved
 
     def answer_encoded(self, body: bytes) -> None:
         """Queue a response that another node has created."""
@@ -198,13 +225,23 @@ class RemoteRequest:
         """Reserve memory for the decoded request."""
         return self._event.admit()
 
+    def reserve(self, token: int, size: int) -> bool:
+        """Reserve memory for the response; the memory of the request is released first."""
+        if self._covers(size):
+            return False
+        self.park()
+        self._reserved = size
+        self._core.reserve_answer(token, self._event.id, size)
+        return True
+
     def queue(self) -> None:
         """Release the memory for the decoded request and for the response."""
+        self._reserved = 0
         self._event.unreserve()
 
     def park(self) -> None:
         """Release all memory, and the body."""
-        self._event.unreserve()
+        self.queue()
         self._event.release()
 
     def release(self) -> None:
@@ -278,6 +315,11 @@ class LocalRequest:
     def admit(self) -> bool:
         """Return True: no memory is counted for a local request."""
         return True
+
+    def reserve(self, token: int, size: int) -> bool:
+        """Return False: no memory is counted for a local request."""
+        del token, size
+        return False
 
     def queue(self) -> None:
         """Do nothing."""

@@ -73,6 +73,8 @@ pub(super) struct MessageEncoder {
     layouts: &'static Layouts,
     open: Vec<Writing>,
     out: Vec<u8>,
+    /// Bytes of the parts that were measured.
+    measured: usize,
 }
 
 /// An incomplete part: the recursion of [`codec::encode`] as a stack. It holds a reference to each
@@ -102,10 +104,33 @@ impl MessageEncoder {
         let plan = schema.plan(version).map_err(|_| unsupported(schema, version))?;
         let layouts = layouts_of(message.py(), schema)?;
         let open = vec![open_struct(plan, message.as_borrowed(), &Slots::new(layouts))?];
-        Ok(MessageEncoder { plan, layouts, open, out: Vec::with_capacity(256) })
+        Ok(MessageEncoder { plan, layouts, open, out: Vec::with_capacity(256), measured: 0 })
     }
 
     fn write(&mut self, py: Python<'_>, fields_max: usize) -> PyResult<Option<EncodedMessage>> {
+        Ok(self.advance(py, fields_max)?.then(|| {
+            let mut bytes = mem::take(&mut self.out);
+            bytes.shrink_to_fit();
+            EncodedMessage { bytes: bytes.into() }
+        }))
+    }
+
+    fn measure(&mut self, py: Python<'_>, fields_max: usize) -> PyResult<Option<usize>> {
+        let is_complete = self.advance(py, fields_max)?;
+        self.measured += self.out.len();
+        self.out.clear();
+        Ok(is_complete.then_some(self.measured))
+    }
+
+    #[getter]
+    fn written(&self) -> usize {
+        self.out.len()
+    }
+}
+
+impl MessageEncoder {
+    /// Writes up to `fields_max` fields and list elements; returns whether the message is complete.
+    fn advance(&mut self, py: Python<'_>, fields_max: usize) -> PyResult<bool> {
         let mut writer = Writer::new(&mut self.out, self.plan.version, self.plan.flexible);
         for _ in 0..fields_max {
             let Some(writing) = self.open.last_mut() else { break };
@@ -115,11 +140,7 @@ impl MessageEncoder {
                 Wrote::Opened(inner) => self.open.push(inner),
             }
         }
-        Ok(self.open.is_empty().then(|| {
-            let mut bytes = mem::take(&mut self.out);
-            bytes.shrink_to_fit();
-            EncodedMessage { bytes: bytes.into() }
-        }))
+        Ok(self.open.is_empty())
     }
 }
 

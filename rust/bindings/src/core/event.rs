@@ -103,6 +103,11 @@ impl Request {
         self.room.unreserve();
     }
 
+    #[getter]
+    fn reserved(&self) -> usize {
+        self.room.reserved()
+    }
+
     fn release(&self) {
         self.room.release();
         *self.body.lock().unwrap_or_else(PoisonError::into_inner) = None;

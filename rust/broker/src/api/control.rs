@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pykafka_wire::{Chunks, decoded_size};
+use tokio::sync::oneshot;
 
 use crate::api::context::{Context, Outcome};
 
@@ -11,7 +12,7 @@ use crate::network::answers::SMALL_BYTES_MAX;
 use crate::network::memory::budget::Share;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::{Event, RequestEvent};
-use crate::seam::requests::Room;
+use crate::seam::requests::{Room, Said};
 
 /// A larger body takes about a time slice to measure, so another thread than the network threads
 /// measures it.
@@ -58,16 +59,34 @@ pub(crate) fn park(
         let open = Open { ctx, id };
         let event = RequestEvent { id, connection, header, body, room: room.clone() };
         open.ctx.events.push(Event::Request(Box::new(event)));
-        let Ok(body) = answer.await else { return stopped() };
+        let Some(body) = answered(&open.ctx, &room, answer).await else { return stopped() };
         let answers = &open.ctx.memory.answers;
         let room_of_answer = match room.take_answer() {
             Some(room) => room,
-            // Python has released it. Waiting here closes stalled peers that hold the memory.
+            // Python has released it, and the response is small or another node has encoded it.
+            // Waiting here closes stalled peers that hold the memory.
             None => answers.room(body.len(), &*open.ctx.clock).await,
         };
         Outcome::Reply(Chunks::from(body).into()).in_room(room_of_answer)
     };
     Outcome::Parked(Box::pin(answered), parked)
+}
+
+/// Waits for the response, and reserves memory for it as often as Python requests it; `None` if the
+/// broker stops.
+async fn answered(ctx: &Context, room: &Room, mut said: oneshot::Receiver<Said>) -> Option<Bytes> {
+    loop {
+        match said.await.ok()? {
+            Said::Answer(body) => return Some(body),
+            Said::Reserve { token, bytes, next } => {
+                // A holder of memory must not wait for more.
+                drop(room.take_answer());
+                room.reserve_answer(ctx.memory.answers.room(bytes, &*ctx.clock).await);
+                ctx.events.push(Event::Maintained { token, error_code: 0, offset: -1 });
+                said = next;
+            }
+        }
+    }
 }
 
 /// Returns the size of the decoded `body` in Python, which `room` covers in the meantime; `None` if

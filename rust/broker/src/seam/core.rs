@@ -237,6 +237,12 @@ impl Core {
         replies.into_iter().for_each(|(id, body)| self.ctx.requests.respond(id, body));
     }
 
+    /// Reserves memory for a response of at most `bytes`, before it is built: `Maintained(token)`.
+    /// There is no completion if the connection of the request closes before.
+    pub fn reserve_answer(&self, token: Token, request: u64, bytes: usize) {
+        self.ctx.requests.reserve(request, token, bytes);
+    }
+
     /// Closes a connection; an unknown id belongs to a closed one and is ignored.
     pub fn close_connection(&self, connection: u64, reason: &str) {
         self.ctx.connections.close(connection, reason);

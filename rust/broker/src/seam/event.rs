@@ -137,7 +137,7 @@ pub enum Event {
         /// Base offset of the batch, -1 on error.
         offset: i64,
     },
-    /// Completes a maintenance command.
+    /// Completes a maintenance command, or `reserve_answer`.
     Maintained {
         /// Token of the command.
         token: Token,

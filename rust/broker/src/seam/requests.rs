@@ -5,6 +5,10 @@
 //! form, which Python reserves with [`Room::try_decode`] without waiting. Once it has run and waits
 //! for others (a rebalance, a disk, another node), it holds nothing. So waiting requests never keep
 //! others from running.
+//!
+//! A response that may be large reserves its memory before Python builds it, with
+//! [`ParkedRequests::reserve`]. The task of the connection waits for the memory, so it leaves the
+//! queue when the connection closes.
 
 use std::sync::Arc;
 
@@ -17,7 +21,17 @@ use crate::slots::Slots;
 
 #[derive(Default)]
 pub(crate) struct ParkedRequests {
-    slots: Slots<oneshot::Sender<Bytes>>,
+    slots: Slots<oneshot::Sender<Said>>,
+}
+
+/// The next step of a request in Python.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// It responds.
+    Answer(Bytes),
+    /// It builds a response of at most `bytes` once their memory is reserved, which completes
+    /// `token`; `next` receives the next step.
+    Reserve { token: u64, bytes: usize, next: oneshot::Receiver<Said> },
 }
 
 /// The memory of one request. The default holds nothing: for a request that no client sent.
@@ -86,6 +100,16 @@ impl Room {
         (held.frame, held.decoded) = (None, None);
     }
 
+    /// Sets the reservation for the response.
+    pub(crate) fn reserve_answer(&self, share: Share) {
+        self.held.lock().answer = Some(share);
+    }
+
+    /// Bytes that are reserved for the response.
+    pub fn reserved(&self) -> usize {
+        self.held.lock().answer.as_ref().map_or(0, Share::bytes)
+    }
+
     /// Removes the remaining reservation for the response.
     pub(crate) fn take_answer(&self) -> Option<Share> {
         self.held.lock().answer.take()
@@ -94,7 +118,7 @@ impl Room {
 
 impl ParkedRequests {
     /// The id for Python's response, and the receiver of the response.
-    pub(crate) fn park(&self) -> (u64, oneshot::Receiver<Bytes>) {
+    pub(crate) fn park(&self) -> (u64, oneshot::Receiver<Said>) {
         let (sender, receiver) = oneshot::channel();
         (self.slots.insert(sender), receiver)
     }
@@ -102,7 +126,16 @@ impl ParkedRequests {
     /// Unknown ids are ignored: their connection was closed.
     pub(crate) fn respond(&self, id: u64, body: Bytes) {
         if let Some(sender) = self.slots.remove(id) {
-            let _ = sender.send(body);
+            let _ = sender.send(Said::Answer(body));
+        }
+    }
+
+    /// Requests memory for a response; the connection waits for it. Unknown ids are ignored, like
+    /// those of `respond`.
+    pub(crate) fn reserve(&self, id: u64, token: u64, bytes: usize) {
+        let (sender, next) = oneshot::channel();
+        if let Some(replaced) = self.slots.replace(id, sender) {
+            let _ = replaced.send(Said::Reserve { token, bytes, next });
         }
     }
 
@@ -135,7 +168,7 @@ mod tests {
         parked.respond(id + 1, Bytes::from_static(b"other"));
         parked.respond(id, Bytes::from_static(b"mine"));
         parked.respond(id, Bytes::from_static(b"again"));
-        assert_eq!(answer.try_recv().as_deref(), Ok(&b"mine"[..]));
+        assert!(matches!(answer.try_recv(), Ok(Said::Answer(body)) if *body == *b"mine"));
         assert!(!parked.cancel(id));
     }
 

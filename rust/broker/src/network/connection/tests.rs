@@ -404,6 +404,34 @@ async fn requests_beyond_the_limit_of_running_ones_reach_python_and_hold_no_memo
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_large_response_waits_for_memory_before_python_builds_it() {
+    const BYTES: usize = 64 << 10;
+    let broker = Broker::start(&[]);
+    let (mut client, mut closed) = (broker.connect(), broker.connect());
+    let mut requests = Vec::new();
+    for client in [&mut client, &mut closed] {
+        client.send(CONTROL, CONTROL_VERSION, CONTROL_BODY);
+        requests.push(broker.request().await);
+    }
+    let ctx = &broker.0.ctx;
+    let answers = &ctx.memory.answers;
+    let others: Vec<_> = std::iter::from_fn(|| answers.try_room(BYTES)).collect();
+    for (token, request) in (7..).zip(&requests) {
+        ctx.requests.reserve(request.id, token, BYTES);
+    }
+    closed.peer.reset();
+    assert!(matches!(broker.event().await, Event::Cancelled { id } if id == requests[1].id));
+    assert_eq!(requests[0].room.reserved(), 0, "others hold all of the memory");
+
+    drop(others);
+    assert!(matches!(broker.event().await, Event::Maintained { token: 7, error_code: 0, .. }));
+    assert_eq!((requests[0].room.reserved(), answers.bytes()), (BYTES, BYTES));
+    broker.respond(&requests[0], &[]);
+    client.receive_control().await;
+    assert_eq!(answers.bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_half_closed_connection_gets_every_reply_and_then_the_end() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();

@@ -1,0 +1,42 @@
+"""Memory of large responses, reserved before they are built."""
+
+from functools import partial
+
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.requests.gathering import Answer
+from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.handlers.outcome import Reserve
+
+
+class Reservations:
+    """Lets requests wait for the memory of their responses.
+
+    Theory of operation. The size of most responses follows from the size of the request, and the
+    core reserves their memory before it passes the request on. Other responses grow with a group or
+    a log, or with a name that the request repeats. Their memory is reserved here, once their size
+    is known and before they are built. So clients that request large responses and do not read them
+    take no more than the memory of all responses (`rust/broker/src/network/answers.rs`), which the
+    core grants in the order of the requests. A request that waits holds no memory of others.
+
+    Args:
+        completions: Pending reservations.
+        requests: The table of open requests.
+        answer: Continues with a response.
+    """
+
+    def __init__(self, completions: Completions, requests: OpenRequests, answer: Answer) -> None:
+        self._completions = completions
+        self._requests = requests
+        self._answer = answer
+
+    def begin(self, asked: Asked, reserve: Reserve) -> None:
+        """Reserve memory, now or when others release it, and continue with the response."""
+
+        def reserved(_: Completed) -> None:
+            self._answer(asked, reserve.then)
+
+        token = self._completions.open(reserved)
+        self._requests.when_over(asked, partial(self._completions.cancel, token))
+        if not asked.reserve(token, reserve.bytes):
+            self._completions.complete(token, Completed(0, -1))

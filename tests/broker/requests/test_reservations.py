@@ -1,0 +1,123 @@
+"""Large responses reserve their memory before they are built."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pykafka_core._core import Cancelled
+from pykafka_core.coordinator.group.offsets.fetch import fetch_offsets
+from pykafka_core.handlers.offsets import offset_fetch
+from pykafka_core.protocol.messages import (
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    Message,
+    OffsetFetchRequest,
+)
+from tests.handlers.group_requests import broker_with_coordinator, join_request
+from tests.handlers.offset_requests import broker_with_topic, commit
+from tests.support.simulated.broker import SimulatedBroker
+
+PARTITIONS, REPEATED = 100, 100
+
+
+def broker_with_offsets() -> SimulatedBroker:
+    broker = broker_with_topic(PARTITIONS)
+    commit(broker, dict.fromkeys(range(PARTITIONS), 7), metadata="\u20ac" * 20)
+    return broker
+
+
+def broker_with_members() -> SimulatedBroker:
+    broker = broker_with_coordinator()
+    for number in range(50):
+        broker.send(join_request(group_instance_id=f"i{number}"), 5)
+    broker.run()
+    return broker
+
+
+def fetch_of(group_id: str = "g", **fields: Any) -> OffsetFetchRequest:
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None, **fields)
+    return OffsetFetchRequest(groups=[group] * REPEATED)
+
+
+def waiting_for_memory(broker: SimulatedBroker, request: Message, version: int) -> int:
+    """Send a request whose response gets no memory yet."""
+    broker.core.is_memory_scarce = True
+    asked = broker.send(request, version)
+    broker.run()
+    assert broker.answer(asked) is None
+    assert len(broker.core.reserving) == 1
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("make", "request_", "version"),
+    [
+        (broker_with_offsets, fetch_of(), 9),
+        (broker_with_members, DescribeGroupsRequest(groups=["g"] * REPEATED), 5),
+    ],
+)
+def test_large_response_is_built_within_its_reservation(
+    make: Callable[[], SimulatedBroker], request_: Message, version: int
+) -> None:
+    broker = make()
+    asked = waiting_for_memory(broker, request_, version)
+    ((_, reserved),) = broker.core.reserving
+    broker.core.grant_memory()
+    broker.run()
+    assert 0 < len(broker.core.replies[asked]) <= reserved
+
+
+def test_no_row_of_a_response_is_built_before_its_memory_is_reserved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows: list[object] = []
+    real = offset_fetch._Row
+
+    def row(**fields: Any) -> object:
+        rows.append(fields)
+        return real(**fields)
+
+    monkeypatch.setattr(offset_fetch, "_Row", row)
+    broker = broker_with_offsets()
+    waiting_for_memory(broker, fetch_of(), 9)
+    assert rows == []
+    broker.core.grant_memory()
+    broker.run()
+    assert len(rows) == PARTITIONS * REPEATED
+
+
+@pytest.mark.parametrize("repeated", [1, REPEATED])
+def test_repeated_group_is_read_once(monkeypatch: pytest.MonkeyPatch, repeated: int) -> None:
+    reads: list[object] = []
+
+    def counted(*arguments: Any, **named: Any) -> None:
+        reads.append(arguments)
+        fetch_offsets(*arguments, **named)
+
+    monkeypatch.setattr(offset_fetch, "fetch_offsets", counted)
+    broker = broker_with_offsets()
+    request = fetch_of()
+    request.groups = request.groups[:repeated]
+    answer: Any = broker.ask(request, 9)
+    assert len(reads) == 1
+    assert [len(group.topics[0].partitions) for group in answer.groups] == [PARTITIONS] * repeated
+
+
+def test_request_of_a_closed_connection_waits_for_no_memory() -> None:
+    broker = broker_with_offsets()
+    asked = waiting_for_memory(broker, fetch_of(), 9)
+    broker.core.push(Cancelled(asked))
+    broker.run()
+    broker.core.grant_memory()
+    broker.run()
+    assert broker.answer(asked) is None
+    assert broker.dispatcher.idle
+
+
+def test_small_response_waits_for_no_memory() -> None:
+    broker = broker_with_offsets()
+    broker.core.is_memory_scarce = True
+    broker.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+    broker.ask(OffsetFetchRequest(groups=fetch_of(group_id="absent").groups[:1]), 9)
+    assert not broker.core.reserving
