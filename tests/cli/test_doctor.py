@@ -15,11 +15,14 @@ import pytest
 from confluent_kafka import Producer
 
 from pykafka_core import Broker
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.identity import IdentityError
 from pykafka_core.cli.doctor import limits
 from pykafka_core.cli.doctor import port as ports
 from pykafka_core.cli.doctor.finding import Finding, Level
 from pykafka_core.cli.doctor.processes import listening, socket_holder
 from pykafka_core.log import Log
+from pykafka_core.types import id_text
 from tests.support.cli import run
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.processes.mounts import mounted
@@ -223,7 +226,7 @@ def test_check_of_a_broker_in_this_process_keeps_its_lock(tmp_path: Path, capsys
     [
         ("version=2\n", "newer Kafka: version is '2'"),
         ("version=x\n", "version is 'x'"),
-        (None, "no meta.properties"),
+        (None, "meta.properties is missing"),
     ],
 )
 def test_a_directory_of_another_format_is_a_problem(
@@ -236,6 +239,29 @@ def test_a_directory_of_another_format_is_a_problem(
     found = about(diagnosed(capsys, "--data-dir", killed, code=1), "identity")
     assert found.level is Level.PROBLEM
     assert said in found.text
+
+
+@pytest.mark.parametrize("meta", [None, ""])
+def test_registered_ids_are_shown_for_a_lost_meta_properties(
+    tmp_path: Path, capsys: Capture, meta: str | None
+) -> None:
+    with Broker(tmp_path, durability="os"):
+        identity = DataDirectory(tmp_path).identity()
+    assert identity is not None
+    assert identity.directory_id is not None
+    (tmp_path / "meta.properties").unlink()
+    if meta is not None:
+        (tmp_path / "meta.properties").write_text(meta)
+    before = content(tmp_path)
+    found = diagnosed(capsys, "--data-dir", tmp_path, code=1)
+    assert content(tmp_path) == before
+    assert about(found, "metadata").text == (
+        f"node.id=1 is registered with directory.id={id_text(identity.directory_id)}"
+    )
+    problem = about(found, "identity")
+    with pytest.raises(IdentityError) as refused:
+        Broker(tmp_path, durability="os")
+    assert str(refused.value) == f"{problem.text}; {problem.advice}"
 
 
 def test_a_directory_of_zookeeper_mode_is_named(tmp_path: Path, capsys: Capture) -> None:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
-from pykafka_core.broker.storage.files import storage_errors
-from pykafka_core.broker.storage.partition_identity import PARTITION_METADATA, read_identity
+from pykafka_core.broker.storage.partition_identity import is_partition, read_identity
 from pykafka_core.errors import CorruptMessageError, MetadataError, StorageError
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.records.codec import Decoded
@@ -91,22 +90,13 @@ def find_lost(directory: DataDirectory, image: MetadataImage, log: MetadataLog) 
 
 def _topic_of(path: Path) -> _Topic | None:
     """Return None for a directory without a log; an unreadable directory may have one."""
+    if not is_partition(path):
+        return None
     identity = None
     with suppress(StorageError):
         identity = read_identity(path)
-        if identity is None and not _holds_log(path):
-            return None
     topic_id = None if identity is None else identity.topic_id
     return _Topic(path.name.rpartition("-")[0], topic_id)
-
-
-def _holds_log(path: Path) -> bool:
-    with storage_errors("read", path):
-        return any(_is_of_a_log(file) for file in path.iterdir())
-
-
-def _is_of_a_log(file: Path) -> bool:
-    return file.suffix == ".log" or file.name == PARTITION_METADATA
 
 
 def _is_registered(directory: DataDirectory, image: MetadataImage) -> bool:
@@ -114,7 +104,7 @@ def _is_registered(directory: DataDirectory, image: MetadataImage) -> bool:
 
     Registrations before metadata.version 3.7-IV2 have no directories: then the node id is compared.
     """
-    identity = directory.identity()
+    identity = directory.stored_identity()
     broker = None if identity is None else image.brokers.get(identity.node_id)
     if identity is None or broker is None:
         return False

@@ -24,7 +24,9 @@ from pykafka_core.broker.storage.identity import (
     StoredIdentity,
     decode_identity,
     encode_identity,
+    lost_identity,
 )
+from pykafka_core.broker.storage.partition_identity import is_partition
 from pykafka_core.broker.storage.quorum_state import EPOCH_MAX
 from pykafka_core.broker.storage.reserve import RESERVE_FILE, Need, Reserve
 from pykafka_core.errors import StorageError
@@ -32,6 +34,7 @@ from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
 
 T = TypeVar("T")
 
+META_PROPERTIES = "meta.properties"
 METADATA_DIRECTORY = "__cluster_metadata-0"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 BOOTSTRAP = "bootstrap.checkpoint"
@@ -107,19 +110,44 @@ class DataDirectory:
         """Return the owner of the directory, None if it is new.
 
         Raises:
-            OtherReleaseError: The directory is of ZooKeeper mode, or of a newer Kafka.
-            StorageError: meta.properties is invalid.
+            IdentityError: The directory has data without meta.properties, or see
+                `stored_identity`.
+            StorageError: It cannot be read.
         """
-        file = self.path / "meta.properties"
+        stored = self.stored_identity()
+        data = self._first_data() if stored is None else None
+        if data is not None:
+            what = f"{self.path / META_PROPERTIES} is missing, and the directory has data: {data}"
+            raise lost_identity(what, self.path)
+        return stored
+
+    def _first_data(self) -> str | None:
+        """Return the name of a partition's directory; None if there is none.
+
+        A start that was interrupted before it wrote meta.properties leaves a metadata log without
+        records.
+        """
+        names = _names(self._metadata)
+        if "quorum-state" in names or self._snapshot_names() or self.metadata_log_size():
+            return METADATA_DIRECTORY
+        return next((name for name in self.partitions() if is_partition(self.path / name)), None)
+
+    def stored_identity(self) -> StoredIdentity | None:
+        """Return the values of meta.properties, None if there is no such file.
+
+        Raises:
+            IdentityError: It is invalid, of ZooKeeper mode, or of a newer Kafka.
+            StorageError: It cannot be read.
+        """
+        file = self.path / META_PROPERTIES
         content = read_file(file, SIZE_MAX)
         if content is None:
             return None
         try:
             return decode_identity(content, file, has_metadata=self._metadata.is_dir())
         except ValueError as error:
-            raise StorageError(
-                f"{file} is not a meta.properties of Kafka: {error}; restore it"
-            ) from error
+            what = f"{file} is not a meta.properties of Kafka: {error}"
+            raise lost_identity(what, self.path) from error
 
     def make_room(self) -> None:
         """Fill the reserve; the caller holds the lock.
@@ -150,7 +178,7 @@ class DataDirectory:
         Raises:
             StorageError: It cannot be written.
         """
-        stored = self.identity()
+        stored = self.stored_identity()
         if stored is None or stored.directory_id is None:
             self.create(identity)
 
@@ -160,7 +188,7 @@ class DataDirectory:
         Raises:
             StorageError: It cannot be written.
         """
-        self._write(self.path / "meta.properties", encode_identity(identity))
+        self._write(self.path / META_PROPERTIES, encode_identity(identity))
 
     def clean_epoch(self) -> int | None:
         """Return the epoch of the last broker if it stopped cleanly; call this before the core

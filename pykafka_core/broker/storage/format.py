@@ -39,7 +39,7 @@ def format_directory(
         StorageError: It is already formatted, or cannot be written.
     """
     directory = DataDirectory(path)
-    if directory.identity() is not None:
+    if directory.stored_identity() is not None:
         raise StorageError(f"{path} is formatted already; remove it to format it again")
     with storage_errors("make", path):
         path.mkdir(parents=True, exist_ok=True)

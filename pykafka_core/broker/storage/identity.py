@@ -49,11 +49,11 @@ class StoredIdentity(NamedTuple):
         return Identity(self.cluster_id, self.node_id, self.directory_id or new_id())
 
 
-class OtherReleaseError(StorageError):
-    """The directory is undamaged, but not for this version: a backup does not help.
+class IdentityError(StorageError):
+    """meta.properties is damaged, of another release, or missing in a directory with data.
 
     Attributes:
-        what: The kind of the directory.
+        what: The problem.
         advice: How to proceed.
     """
 
@@ -61,6 +61,16 @@ class OtherReleaseError(StorageError):
         super().__init__(f"{what}; {advice}")
         self.what = what
         self.advice = advice
+
+
+def lost_identity(what: str, directory: Path) -> IdentityError:
+    """Return the error for a missing or damaged meta.properties."""
+    return IdentityError(
+        what,
+        "restore it from a backup, or write it with the lines version=1, cluster.id (that of the other nodes; for a "
+        "single broker, one of `pykafka-core random-uuid`), node.id and directory.id (`pykafka-core doctor --data-dir "
+        f"{directory}` shows those that its metadata has registered)",
+    )
 
 
 def new_identity(node_id: int | None, new_id: Callable[[], bytes]) -> Identity:
@@ -99,13 +109,13 @@ def decode_identity(content: bytes, path: Path, *, has_metadata: bool) -> Stored
             mode.
 
     Raises:
-        OtherReleaseError: It is of ZooKeeper mode, or of a newer Kafka.
+        IdentityError: It is of ZooKeeper mode, or of a newer Kafka.
         ValueError: It is invalid; the message has the reason.
     """
     found = parse_properties(content.decode())
     version = _version(found.get("version", str(ZOOKEEPER_VERSION)))
     if version > _VERSION_MAX:
-        raise OtherReleaseError(
+        raise IdentityError(
             f"{path} was written by a newer Kafka: version is '{version}', and this one reads up to {_VERSION_MAX}",
             "start the version that wrote it",
         )
@@ -117,7 +127,7 @@ def decode_identity(content: bytes, path: Path, *, has_metadata: bool) -> Stored
     )
     # Checked last: a file with missing values is damaged, whatever its version.
     if version == ZOOKEEPER_VERSION and not has_metadata:
-        raise OtherReleaseError(
+        raise IdentityError(
             f"{path} is of a broker in ZooKeeper mode: its topics are in ZooKeeper, not in this directory",
             "migrate its cluster to KRaft with Apache Kafka 3.9 (KIP-866) first",
         )

@@ -7,13 +7,13 @@ file: closing its descriptor would release the lock of a broker in this process.
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from pykafka_core._core import Repair
 from pykafka_core.broker.start.lost_metadata import find_lost
 from pykafka_core.broker.storage.data_directory import DataDirectory
-from pykafka_core.broker.storage.identity import OtherReleaseError
+from pykafka_core.broker.storage.identity import IdentityError
 from pykafka_core.broker.storage.partition_identity import other_partition
 from pykafka_core.cli.file_systems import READ_ONLY_ADVICE, is_read_only
 from pykafka_core.cli.files.repair import (
@@ -25,6 +25,7 @@ from pykafka_core.cli.files.repair import (
 from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
 from pykafka_core.metadata.feature_levels import unsupported
 from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.types import id_text
 
 from .finding import Finding, ok, problem, warning
 from .processes import command_of, lock_holder
@@ -57,6 +58,7 @@ def check_directory(path: Path) -> Iterator[Finding]:
     identity = _check_identity(path)
     yield identity
     if identity.advice:
+        yield from _check_registered(path)
         return
     yield from _check_content(path)
 
@@ -112,16 +114,25 @@ def _check_space(path: Path) -> Finding:
 def _check_identity(path: Path) -> Finding:
     try:
         identity = DataDirectory(path).identity()
-    except OtherReleaseError as error:
+    except IdentityError as error:
         return problem("identity", error.what, error.advice)
     except (LocalError, OSError) as error:
         return problem("identity", str(error), _RESTORE)
-    if identity is not None:
-        return ok("identity", f"cluster {identity.cluster_id}, node {identity.node_id}")
-    if any(one.is_dir() for one in path.glob("*-[0-9]*")):
-        text = f"{path} has partitions and no meta.properties: a broker would treat it as new"
-        return problem("identity", text, _RESTORE)
-    return ok("identity", "new: a broker creates a new cluster")
+    if identity is None:
+        return ok("identity", "new: a broker creates a new cluster")
+    return ok("identity", f"cluster {identity.cluster_id}, node {identity.node_id}")
+
+
+def _check_registered(path: Path) -> Iterator[Finding]:
+    """Yield the ids that the metadata has registered: a lost meta.properties needs them."""
+    with (
+        suppress(LocalError, ValueError),
+        closing(Repair(path)),
+        stored_metadata(path) as (image, _),
+    ):
+        for node_id, broker in image.brokers.items():
+            ids = ", ".join(id_text(directory) for directory in broker.directories) or "unknown"
+            yield ok("metadata", f"node.id={node_id} is registered with directory.id={ids}")
 
 
 def _check_content(path: Path) -> Iterator[Finding]:

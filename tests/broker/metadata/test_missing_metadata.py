@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from pykafka_core import Broker
 from pykafka_core.broker.start.lost_metadata import MetadataLog, find_lost
 from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.identity import IdentityError
 from pykafka_core.cli.files.repair import stored_metadata
 from pykafka_core.errors import MetadataError, StorageError
 from pykafka_core.metadata.image.image import MetadataImage
@@ -155,7 +156,7 @@ def test_metadata_of_another_cluster_is_rejected(tmp_path: Path) -> None:
 def test_partitions_without_an_identity_start_no_new_cluster(kafkas: Path) -> None:
     (kafkas / "meta.properties").unlink()
     shutil.rmtree(kafkas / METADATA)
-    with pytest.raises(MetadataError, match="holds"):
+    with pytest.raises(IdentityError, match=r"meta\.properties is missing"):
         Broker(kafkas)
     assert not (kafkas / "meta.properties").exists()
 

@@ -69,6 +69,7 @@ def listener(path: Path, _: Path) -> None:
 def data(tmp_path: Path) -> Path:
     data = tmp_path / "data"
     (data / METADATA_DIRECTORY).mkdir(parents=True)
+    DataDirectory(data).create(IDENTITY)
     return data
 
 
@@ -87,6 +88,7 @@ def outside(tmp_path: Path) -> Iterator[Path]:
 def test_special_file_in_place_of_a_file_is_an_error_with_its_path(
     data: Path, outside: Path, name: str, put: Callable[[Path, Path], None]
 ) -> None:
+    (data / name).unlink(missing_ok=True)
     put(data / name, outside)
     with pytest.raises(StorageError, match=name):
         Broker(data)

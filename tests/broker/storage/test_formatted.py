@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.broker.storage.data_directory import BOOTSTRAP, METADATA_DIRECTORY
+from pykafka_core.broker.storage.data_directory import BOOTSTRAP, METADATA_DIRECTORY, DataDirectory
+from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.records.bootstrap import bootstrap_records
 from pykafka_core.metadata.records.snapshot import encode_snapshot
@@ -71,6 +72,7 @@ def test_bootstrap_file_is_not_read_if_the_log_has_records(data: Path) -> None:
 
 def test_bootstrap_file_is_not_read_if_there_is_a_snapshot(data: Path) -> None:
     bootstrap(data, 25)
+    DataDirectory(data).create(Identity(CLUSTER, 1, bytes(range(16))))
     (data / METADATA_DIRECTORY).mkdir()
     snapshot = encode_snapshot(bootstrap_records(), 0, 1000)
     (data / METADATA_DIRECTORY / f"{0:020}-{0:010}.checkpoint").write_bytes(snapshot)
