@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_core import Broker, Cluster
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
-from pykafka_core.broker.storage.format import format_directory
+from pykafka_core.broker.storage.format import format_cluster, format_directory
 from pykafka_core.broker.storage.identity import Identity, IdentityError
 from pykafka_core.errors import StorageError
 from pykafka_core.types import id_bytes, id_text
@@ -152,3 +152,43 @@ def test_cluster_does_not_format_nodes_with_data_again(tmp_path: Path) -> None:
         (tmp_path / str(node) / "meta.properties").unlink()
     with pytest.raises(IdentityError, match="is missing"):
         Cluster(2, data=tmp_path)
+
+
+def test_cluster_with_an_interrupted_format_is_formatted_again(tmp_path: Path) -> None:
+    """A node that has only the first voters looked like one with data."""
+    format_cluster(tmp_path, dict.fromkeys(range(3), ("127.0.0.1", 1)))
+    (tmp_path / "1" / "meta.properties").unlink()
+    shutil.rmtree(tmp_path / "2")
+    with pytest.raises(IdentityError, match="format was interrupted; format it again"):
+        Broker(tmp_path / "1", durability="os")
+    with Cluster(3, data=tmp_path) as cluster:
+        cluster.create_topic("orders")
+        assert len({broker.cluster_id for broker in cluster.brokers}) == 1
+
+
+def test_cluster_that_lost_a_started_node_is_not_formatted_again(tmp_path: Path) -> None:
+    with Cluster(2, data=tmp_path):
+        pass
+    shutil.rmtree(tmp_path / "1")
+    before = _content(tmp_path)
+    with pytest.raises(StorageError, match="another number of nodes"):
+        Cluster(2, data=tmp_path)
+    with pytest.raises(StorageError, match="another number of nodes"):
+        format_cluster(tmp_path, dict.fromkeys(range(2), ("127.0.0.1", 1)))
+    assert _content(tmp_path) == before
+
+
+def test_formatted_cluster_is_not_formatted_again(tmp_path: Path) -> None:
+    controllers = dict.fromkeys(range(2), ("127.0.0.1", 1))
+    format_cluster(tmp_path, controllers)
+    before = _content(tmp_path)
+    with pytest.raises(StorageError, match="formatted already"):
+        format_cluster(tmp_path, controllers)
+    assert _content(tmp_path) == before
+
+
+def test_repeated_format_keeps_no_voters_of_the_interrupted_one(tmp_path: Path) -> None:
+    format_cluster(tmp_path, {0: ("127.0.0.1", 1)})
+    (tmp_path / "0" / "meta.properties").unlink()
+    format_directory(tmp_path / "0", OTHER)
+    assert DataDirectory(tmp_path / "0").latest_snapshot_head() is None

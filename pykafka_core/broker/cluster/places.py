@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pykafka_core.broker.forks import OwnProcess, close_in_children
 from pykafka_core.broker.storage.data_directory import DataDirectory
-from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
+from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster, is_formatted
 from pykafka_core.broker.storage.voters import voters_of
 from pykafka_core.errors import StorageError
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
@@ -100,10 +100,9 @@ class Places:
 
     def _known(self, count: int) -> list[int] | None:
         """Return the controller ports in existing directories; None for new directories."""
-        known = [DataDirectory(self.directory(node)).identity() for node in range(count)]
-        if not any(known):
+        if not is_formatted(self.folder, range(count)):
             return None
-        if not all(known) or self.directory(count).exists():
+        if self.directory(count).exists():
             raise StorageError(f"{self.folder} has another number of nodes than {count}")
         snapshot = DataDirectory(self.directory(0)).latest_snapshot_head()
         records = QuorumRecords() if snapshot is None else QuorumRecords().after(snapshot.bytes)

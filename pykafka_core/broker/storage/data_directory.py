@@ -7,6 +7,7 @@ The core owns logs, checkpoints and locks. Formats: Kafka 4.2, ``MetaProperties.
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -16,6 +17,7 @@ from pykafka_core.broker.storage.files import (
     open_regular,
     read_file,
     storage_errors,
+    sync_directory,
     write_atomically,
 )
 from pykafka_core.broker.storage.identity import (
@@ -24,6 +26,7 @@ from pykafka_core.broker.storage.identity import (
     StoredIdentity,
     decode_identity,
     encode_identity,
+    interrupted_format,
     lost_identity,
 )
 from pykafka_core.broker.storage.partition_identity import is_partition
@@ -110,27 +113,55 @@ class DataDirectory:
         """Return the owner of the directory, None if it is new.
 
         Raises:
-            IdentityError: The directory has data without meta.properties, or see
-                `stored_identity`.
+            IdentityError: The directory has data without meta.properties, its format was
+                interrupted, or see `stored_identity`.
             StorageError: It cannot be read.
         """
         stored = self.stored_identity()
-        data = self._first_data() if stored is None else None
+        if stored is None:
+            self.check_no_data()
+            if self._first_snapshot.name in _names(self._metadata):
+                raise interrupted_format(self.path)
+        return stored
+
+    def check_no_data(self) -> None:
+        """Check that a directory without meta.properties has no data.
+
+        Raises:
+            IdentityError: It has.
+            StorageError: It cannot be read.
+        """
+        data = self.first_data()
         if data is not None:
             what = f"{self.path / META_PROPERTIES} is missing, and the directory has data: {data}"
             raise lost_identity(what, self.path)
-        return stored
 
-    def _first_data(self) -> str | None:
-        """Return the name of a partition's directory; None if there is none.
+    def first_data(self) -> str | None:
+        """Return the name of a partition's directory; None if no node has started here.
 
-        A start that was interrupted before it wrote meta.properties leaves a metadata log without
-        records.
+        `format_directory` writes the first snapshot. A start that was interrupted before it wrote
+        meta.properties leaves a metadata log without records.
         """
         names = _names(self._metadata)
-        if "quorum-state" in names or self._snapshot_names() or self.metadata_log_size():
+        snapshots = {name for name in names if _is_snapshot(name)} - {self._first_snapshot.name}
+        if "quorum-state" in names or snapshots or self.metadata_log_size():
             return METADATA_DIRECTORY
         return next((name for name in self.partitions() if is_partition(self.path / name)), None)
+
+    def remove_format(self) -> None:
+        """Remove the identity and the first snapshot of a directory without data.
+
+        Raises:
+            StorageError: They cannot be removed.
+        """
+        for path in (self.path / META_PROPERTIES, self._first_snapshot):
+            with storage_errors("remove", path), suppress(FileNotFoundError):
+                path.unlink()
+                sync_directory(path.parent)
+
+    @property
+    def _first_snapshot(self) -> Path:
+        return self.snapshot_path(OffsetAndEpoch(0, 0))
 
     def stored_identity(self) -> StoredIdentity | None:
         """Return the values of meta.properties, None if there is no such file.

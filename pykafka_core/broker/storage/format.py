@@ -27,6 +27,8 @@ def format_directory(
 ) -> None:
     """Write the owner of the directory and, for a controller, the first voters of the quorum.
 
+    A format that was interrupted can be repeated, also with other arguments.
+
     Args:
         path: Created if it does not exist.
         identity: The cluster id, which is equal on all nodes, and this node's own node id and
@@ -41,6 +43,8 @@ def format_directory(
     directory = DataDirectory(path)
     if directory.stored_identity() is not None:
         raise StorageError(f"{path} is formatted already; remove it to format it again")
+    if directory.first_data() is None:
+        directory.remove_format()
     with storage_errors("make", path):
         path.mkdir(parents=True, exist_ok=True)
     if voters:
@@ -57,15 +61,17 @@ def format_directory(
 
 def format_cluster(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> None:
     """Format a directory for each node of a new cluster, all of them voters, below a folder by
-    their node ids.
+    their node ids. A format that was interrupted can be repeated.
 
     Args:
         folder: Contains the directories.
         controllers: Host and port of each node's controller listener.
 
     Raises:
-        StorageError: See `format_directory`.
+        StorageError: See `is_formatted` and `format_directory`.
     """
+    if is_formatted(folder, list(controllers)):
+        raise StorageError(f"{folder} is formatted already; remove it to format it again")
     cluster_id = id_text(random_id(os.urandom))
     identities = [Identity(cluster_id, node, random_id(os.urandom)) for node in controllers]
     voters = [
@@ -74,5 +80,25 @@ def format_cluster(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> 
         )
         for identity in identities
     ]
+    # No node keeps the ids of a format that was interrupted.
+    for node in controllers:
+        DataDirectory(folder / str(node)).remove_format()
     for identity in identities:
         format_directory(folder / str(identity.node_id), identity, voters)
+
+
+def is_formatted(folder: Path, nodes: Sequence[int]) -> bool:
+    """Return whether `format_cluster` has formatted all nodes; False if it was not called, or was
+    interrupted: then no node has started, and it can be repeated.
+
+    Raises:
+        IdentityError: A node has data and no readable meta.properties.
+        StorageError: The folder belongs to another number of nodes, or cannot be read.
+    """
+    directories = [DataDirectory(folder / str(node)) for node in nodes]
+    missing = [one for one in directories if one.stored_identity() is None]
+    for one in missing:
+        one.check_no_data()
+    if missing and any(one.first_data() for one in directories):
+        raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
+    return not missing

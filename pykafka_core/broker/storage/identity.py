@@ -73,6 +73,14 @@ def lost_identity(what: str, directory: Path) -> IdentityError:
     )
 
 
+def interrupted_format(directory: Path) -> IdentityError:
+    """Return the error for a directory with the first voters and without meta.properties."""
+    return IdentityError(
+        f"{directory} has the first voters of a quorum and no meta.properties: its format was interrupted",
+        "format it again, with the arguments of the first time",
+    )
+
+
 def new_identity(node_id: int | None, new_id: Callable[[], bytes]) -> Identity:
     """Return an identity for a new directory, or for a broker in memory.
 

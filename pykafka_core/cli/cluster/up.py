@@ -5,8 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pykafka_core.broker.storage.data_directory import DataDirectory
-from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
+from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster, is_formatted
 from pykafka_core.cli.client import wire
 from pykafka_core.cli.cluster.supervisor import Signals, Supervisor
 from pykafka_core.cli.errors import USAGE, CliError
@@ -51,13 +50,12 @@ def up(count: int, folder: Path, port: int) -> None:
 
 
 def _format(nodes: Sequence[int], folder: Path, port: int) -> None:
-    known = {node: DataDirectory(folder / str(node)).identity() for node in nodes}
     settings = {node: _settings(node, len(nodes), port) for node in nodes}
-    if not any(known.values()):
+    if not is_formatted(folder, nodes):
         first = port - 1 + CONTROLLER_PORTS_BEHIND
         format_cluster(folder, {node: ("127.0.0.1", first + node) for node in nodes})
-    elif not all(known.values()) or (folder / str(len(nodes) + 1)).exists():
-        raise StorageError(f"{folder} does not have {len(nodes)} nodes")
+    elif (folder / str(len(nodes) + 1)).exists():
+        raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
     for node, lines in settings.items():
         text = "".join(f"{name}={value}\n" for name, value in lines.items())
         (folder / f"{node}.properties").write_text(text)
