@@ -139,9 +139,10 @@ def _control(record: Record) -> Mapping[str, object]:
 
 
 def _offset_index(path: Path, _records: bool, _contents: bool) -> Rows:
+    data = path.read_bytes()
     headers = {header.position: header for header in _headers_beside(path)}
     base, last_offset, last_position = int(path.stem), -1, -1
-    for relative, position in _entries(path, _OFFSET_ENTRY):
+    for relative, position in _entries(data, _OFFSET_ENTRY):
         offset = base + relative
         yield {"offset": offset, "position": position}
         header = headers.get(position)
@@ -150,13 +151,14 @@ def _offset_index(path: Path, _records: bool, _contents: bool) -> Rows:
         if offset <= last_offset or position <= last_position:
             yield Fault(f"entry of offset {offset} is out of order")
         last_offset, last_position = offset, position
-    yield from _ragged(path, _OFFSET_ENTRY)
+    yield from _ragged(data, _OFFSET_ENTRY)
 
 
 def _time_index(path: Path, _records: bool, _contents: bool) -> Rows:
+    data = path.read_bytes()
     ends = {header.last_offset: header for header in _headers_beside(path)}
     base, last_timestamp, last_offset = int(path.stem), -1, -1
-    for timestamp, relative in _entries(path, _TIME_ENTRY):
+    for timestamp, relative in _entries(data, _TIME_ENTRY):
         offset = base + relative
         yield {"timestamp": timestamp, "offset": offset}
         header = ends.get(offset)
@@ -165,13 +167,14 @@ def _time_index(path: Path, _records: bool, _contents: bool) -> Rows:
         if timestamp <= last_timestamp or offset <= last_offset:
             yield Fault(f"entry of timestamp {timestamp} is out of order")
         last_timestamp, last_offset = timestamp, offset
-    yield from _ragged(path, _TIME_ENTRY)
+    yield from _ragged(data, _TIME_ENTRY)
 
 
 def _transaction_index(path: Path, _records: bool, _contents: bool) -> Rows:
+    data = path.read_bytes()
     ends = {header.last_offset: header for header in _headers_beside(path) if header.is_control}
     last = -1
-    for version, producer, first_offset, last_offset, stable in _entries(path, _TXN_ENTRY):
+    for version, producer, first_offset, last_offset, stable in _entries(data, _TXN_ENTRY):
         yield {
             "version": version,
             "producerId": producer,
@@ -185,7 +188,7 @@ def _transaction_index(path: Path, _records: bool, _contents: bool) -> Rows:
         if last_offset <= last or first_offset > last_offset:
             yield Fault(f"entry of last offset {last_offset} is out of order")
         last = last_offset
-    yield from _ragged(path, _TXN_ENTRY)
+    yield from _ragged(data, _TXN_ENTRY)
 
 
 def _snapshot(path: Path, _records: bool, _contents: bool) -> Rows:
@@ -217,19 +220,17 @@ def _snapshot(path: Path, _records: bool, _contents: bool) -> Rows:
         yield row
 
 
-def _entries(path: Path, entry: Struct) -> Iterator[tuple[int, ...]]:
+def _entries(data: bytes, entry: Struct) -> Iterator[tuple[int, ...]]:
     """Return the entries, without the preallocated zeros at the end of an open index."""
-    data = path.read_bytes()
     end = len(data) - len(data) % entry.size
     while end and not any(data[end - entry.size : end]):
         end -= entry.size
     return entry.iter_unpack(data[:end])
 
 
-def _ragged(path: Path, entry: Struct) -> Iterator[Fault]:
-    size = path.stat().st_size
-    if size % entry.size:
-        yield Fault(f"a length of {size} is not a multiple of an entry's {entry.size}")
+def _ragged(data: bytes, entry: Struct) -> Iterator[Fault]:
+    if len(data) % entry.size:
+        yield Fault(f"a length of {len(data)} is not a multiple of an entry's {entry.size}")
 
 
 def _headers_beside(path: Path) -> list[BatchHeader]:

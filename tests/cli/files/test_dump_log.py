@@ -11,7 +11,7 @@ import pytest
 from pykafka_core._core import build_batch
 from pykafka_core.cli import main
 from pykafka_core.cli.files.batches import batch_headers
-from pykafka_core.cli.files.dump_files import DUMPS
+from pykafka_core.cli.files.dump_files import DUMPS, Fault
 
 Capture = pytest.CaptureFixture[str]
 
@@ -148,3 +148,13 @@ def test_an_index_must_point_at_the_ends_of_batches(
     index.write_bytes(entry)
     assert run("--verify", index) == 1
     assert fault in capsys.readouterr().out
+
+
+def test_dump_of_an_index_that_is_removed_during_it_is_complete(tmp_path: Path) -> None:
+    """Its length was taken by its name, after its entries were read."""
+    index = segment(tmp_path).with_suffix(".index")
+    index.write_bytes(struct.pack(">ii", 2, 0) + b"\1\1\1")
+    rows = DUMPS[".index"](index, False, False)
+    assert next(rows) == {"offset": 7, "position": 0}
+    index.unlink()
+    assert list(rows) == [Fault("a length of 11 is not a multiple of an entry's 8")]
