@@ -107,8 +107,10 @@ class Log:
                 directory was deleted or renamed, or contains another topic.
             memory_max: Maximum bytes of a log in memory; an append beyond it raises StorageError.
             clock: A fixed time in milliseconds since 1970; ``None`` for the system clock.
-            on_damage: Readers of a damaged log ``raise`` a `DamagedLogError` where they cannot
-                continue, or ``stop`` there as at the end of a log.
+            on_damage: Readers of a damaged log ``raise`` a `DamagedLogError` at `damaged_at`, or
+                ``stop`` there as at the end of a log. After a clean stop, sealed segments are not
+                checked by the open: readers always raise CorruptMessageError for a batch that
+                fails its CRC there.
 
         Raises:
             StorageLockedError: A broker or another `Log` has it open.
@@ -176,6 +178,7 @@ class Log:
 
         Raises:
             OffsetOutOfRangeError: ``start`` is before the log start or after the log end.
+            CorruptMessageError: A batch fails its CRC.
             DamagedLogError: After the last record before the damage; at once if the first part of
                 the log is missing, unless ``start`` is after the damage.
         """

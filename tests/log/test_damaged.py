@@ -3,13 +3,14 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
 
 from pykafka_core._records import RecordBatchReader
 from pykafka_core.cli.files.repair import repair
-from pykafka_core.errors import DamagedLogError
+from pykafka_core.errors import CorruptMessageError, DamagedLogError
 from pykafka_core.log import Log, LogConfig
 
 NOW_MS = 1_700_000_000_000
@@ -40,13 +41,18 @@ def copied(whole: Path, folder: Path) -> Path:
 def damaged(whole: Path, tmp_path: Path) -> Path:
     """A copy with one changed byte in the batch of offset 200."""
     path = copied(whole, tmp_path)
+    change_batch(path, 200)
+    return path
+
+
+def change_batch(path: Path, offset: int) -> None:
+    """Change one byte in the batch that begins at an offset."""
     for segment in sorted(path.glob("*.log")):
         data = bytearray(segment.read_bytes())
-        place = data.find((200).to_bytes(8))
+        place = data.find(offset.to_bytes(8))
         if place >= 0:
             data[place + 70] ^= 1
             segment.write_bytes(data)
-    return path
 
 
 READERS: dict[str, Callable[[Log], object]] = {
@@ -93,6 +99,21 @@ def test_a_reader_may_stop_at_the_damage(damaged: Path) -> None:
         assert log.offset_for_timestamp(NOW_MS + 500) is None
     with pytest.raises(ValueError, match="raise or stop"):
         Log.open(damaged, read_only=True, on_damage="skip")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("on_damage", ["raise", "stop"])
+def test_changed_batch_of_a_sealed_segment_raises_after_a_clean_stop(
+    whole: Path, tmp_path: Path, on_damage: Literal["raise", "stop"]
+) -> None:
+    """The open does not read sealed segments, so there is no offset where readers could stop."""
+    path = shutil.copytree(whole, tmp_path / "events-0")
+    change_batch(path, 200)
+    with Log.open(path, read_only=True, on_damage=on_damage) as log:
+        assert log.damaged_at is None
+        with pytest.raises(CorruptMessageError, match="at 200"):
+            list(log)
+        with pytest.raises(CorruptMessageError, match="at offset 200"):
+            pa.table(log.to_arrow())
 
 
 def test_a_log_without_its_beginning_is_not_read_from_the_rest(whole: Path, tmp_path: Path) -> None:
