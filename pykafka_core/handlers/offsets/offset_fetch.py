@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
-from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed, GoneTopics
+from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     UnknownTopicIdError,
@@ -34,7 +34,6 @@ _Topic = OffsetFetchResponse.OffsetFetchResponseTopics
 _Row = OffsetFetchResponse.OffsetFetchResponsePartitions
 _LATER = Coordinated(CoordinatorNotAvailableError.code)
 _NOTHING = Committed(-1, -1, "", -1)
-_NO_OFFSETS = Fetched({}, frozenset(), GoneTopics({}, ()), lambda _: None)
 
 
 class _Asked(NamedTuple):
@@ -148,7 +147,7 @@ def _size(context: Context, wanted: _Wanted, result: Coordinated) -> Slices[int]
     if not isinstance(fetched, Fetched):
         return size
     for topic in _topics(context, wanted, fetched):
-        offsets = fetched.current(topic.name or "")
+        offsets = fetched.offsets.get(topic.name or "", {})
         for partition in topic.partitions:
             yield
             found = offsets.get(partition, _NOTHING)
@@ -182,21 +181,15 @@ def _group(
     if code and context.caller.api_version >= ERROR_VERSION:
         return _Group(group_id=wanted.group_id, error_code=code, topics=[])
     if code:
-        fetched = _NO_OFFSETS
+        fetched = Fetched({}, frozenset(), {})
     assert isinstance(fetched, Fetched), "a shard answers with offsets"
     topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
     for topic in _topics(context, wanted, fetched):
         name = _current_name(topic, fetched)
-        offsets = fetched.current(name or "")
         rows: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = []
         for partition in topic.partitions:
             yield
-            is_unstable = require_stable and (name, partition) in fetched.unstable
-            found = _NOTHING if is_unstable else offsets.get(partition, _NOTHING)
-            of_row = UnstableOffsetCommitError.code if is_unstable else code
-            rows.append(
-                _row(partition, found, UnknownTopicIdError.code if name is None else of_row)
-            )
+            rows.append(_row(name, partition, fetched, code, require_stable))
         topic_id = topic.topic_id or NO_TOPIC_ID
         topics.append(_Topic(name=topic.name or "", topic_id=topic_id, partitions=rows))
     return _Group(group_id=wanted.group_id, topics=topics)
@@ -209,23 +202,30 @@ def _topics(context: Context, wanted: _Wanted, fetched: Fetched) -> Iterable[_As
 
 def _all(context: Context, fetched: Fetched) -> Iterable[_Asked]:
     """Yield the topics with offsets; in versions with topic ids, only existing topics."""
-    for name in fetched.offsets:
-        topic_id = fetched.topic_id(name)
-        partitions = fetched.current(name)
-        if partitions and (topic_id is not None or context.caller.api_version < IDS_VERSION):
+    for name, partitions in fetched.offsets.items():
+        topic_id = fetched.topic_ids[name]
+        if topic_id is not None or context.caller.api_version < IDS_VERSION:
             yield _Asked(name, topic_id, list(partitions))
 
 
 def _current_name(topic: _Asked, fetched: Fetched) -> str | None:
-    """Return the topic's name, or None if there is no such topic any more."""
-    if topic.name is None or topic.topic_id in (None, fetched.topic_id(topic.name)):
+    """Return the topic's name, or None if that topic did not exist when the offsets were read."""
+    if topic.name is None or topic.topic_id in (None, fetched.topic_ids.get(topic.name)):
         return topic.name
     return None
 
 
 def _row(
-    partition: int, found: Committed, code: int
+    name: str | None, partition: int, fetched: Fetched, code: int, require_stable: bool
 ) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
+    found = None
+    if name is None:
+        code = UnknownTopicIdError.code
+    elif require_stable and (name, partition) in fetched.unstable:
+        code = UnstableOffsetCommitError.code
+    else:
+        found = fetched.offsets.get(name, {}).get(partition)
+    found = found or _NOTHING
     return _Row(
         partition_index=partition,
         committed_offset=found.offset,

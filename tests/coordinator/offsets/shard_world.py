@@ -1,6 +1,6 @@
 """The shard of a group coordinator without a broker; its records can be loaded again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from pykafka_core.coordinator.group.group_shard import GroupShard
@@ -74,13 +74,6 @@ class ShardWorld:
         answer = self.ask(partial(fetch_offsets, group_id, topics))
         assert isinstance(answer, Fetched)
         return answer
-
-    def offsets(
-        self, group_id: str, topics: Sequence[str] | None = None
-    ) -> dict[str, Mapping[int, Committed]]:
-        """Return the offsets of a response, without those of deleted topics."""
-        fetched = self.fetched(group_id, topics)
-        return {topic: kept for topic in fetched.offsets if (kept := fetched.current(topic))}
 
     def rows(self) -> dict[Row, Committed]:
         """Return all committed offsets."""

@@ -61,7 +61,7 @@ def test_few_offsets_are_removed_in_one_turn() -> None:
 
 def test_new_group_with_the_same_id_keeps_only_its_own_offsets(world: ShardWorld) -> None:
     begin(world)
-    assert world.offsets("g") == {}
+    assert world.fetched("g").offsets == {}
     assert world.ask(commit(at(7, partition=COUNT - 1), at(8, partition=0))) is None
     world.write(2, ("g", "t", COUNT - 2), stored(9))
     run(world)

@@ -15,7 +15,7 @@ def world_with(committed_id: bytes) -> ShardWorld:
     """Return a world in which a group has an offset in ``t``, with or without a topic id."""
     world = ShardWorld(topic_id=OLD_ID)
     world.write(-1, ("g", "t", 0), stored(5, committed_id))
-    assert world.offsets("g")["t"][0].offset == 5
+    assert world.fetched("g").offsets["t"][0].offset == 5
     return world
 
 
@@ -26,8 +26,8 @@ def test_offset_of_a_deleted_topic_is_ignored(committed: bytes, current: bytes |
     world.topic_id = current
     world.shard.topics_deleted({"t": OLD_ID}, world._turn())
     assert world.rows(), "nothing was removed yet"
-    assert world.offsets("g") == {}
-    assert world.offsets("g", ["t"]) == {}
+    assert world.fetched("g").offsets == {}
+    assert world.fetched("g", ["t"]).offsets == {}
     assert [group.offsets for group in summarize(world.shard, 0, 100).groups] == [()]
     view = view_group(world.shard, "g", world.now_ms * MS, world.now_ms)
     assert view is not None
@@ -38,7 +38,7 @@ def test_offset_of_another_topic_of_the_same_name_is_ignored() -> None:
     """An earlier leader of the shard may store an offset before it applies the deletion."""
     world = world_with(OLD_ID)
     world.topic_id = NEW_ID
-    assert world.offsets("g") == {}
+    assert world.fetched("g").offsets == {}
 
 
 def test_offset_of_a_recreated_topic_is_used() -> None:
@@ -46,16 +46,16 @@ def test_offset_of_a_recreated_topic_is_used() -> None:
     world.topic_id = NEW_ID
     world.shard.topics_deleted({"t": OLD_ID}, world._turn())
     assert world.ask(commit(at(7, topic_id=NEW_ID))) is None
-    assert world.offsets("g")["t"][0].offset == 7
+    assert world.fetched("g").offsets["t"][0].offset == 7
     world.pass_ms(10)
-    assert world.offsets("g")["t"][0].offset == 7
+    assert world.fetched("g").offsets["t"][0].offset == 7
 
 
 def test_offset_of_an_unknown_topic_is_used() -> None:
     """The metadata of a new coordinator may lag behind the one that stored the offset."""
     world = world_with(OLD_ID)
     world.topic_id = None
-    assert world.offsets("g")["t"][0].offset == 5
+    assert world.fetched("g").offsets["t"][0].offset == 5
 
 
 def test_offsets_of_all_groups_in_a_deleted_topic_are_removed() -> None:

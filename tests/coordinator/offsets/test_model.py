@@ -4,11 +4,9 @@ records leads to the same state.
 
 from itertools import count
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_core.coordinator.group.offsets import table
 from pykafka_core.coordinator.group.offsets.table import Committed
 from pykafka_core.coordinator.shard import TurnFullError
 from tests.coordinator.offsets.shard_world import Row, ShardWorld, at, commit, delete, stored
@@ -126,17 +124,12 @@ def test_stored_records_replay_to_the_same_offsets(history: list[Step], committe
         life.check(again)
 
 
-@pytest.mark.parametrize("copied_max", [0, 1, table.COPIED_MAX])
-@given(history=steps)
-def test_fetched_offsets_do_not_change_with_later_commits(
-    copied_max: int, history: list[Step]
-) -> None:
+@given(steps)
+def test_fetched_offsets_do_not_change_with_later_commits(history: list[Step]) -> None:
     life = Life()
     kept: list[tuple[object, dict[str, dict[int, Committed]]]] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "COPIED_MAX", copied_max)
-        for step in history:
-            life.step(*step)
-            fetched = life.world.fetched("a")
-            kept.append((fetched.offsets, {t: dict(ps) for t, ps in fetched.offsets.items()}))
+    for step in history:
+        life.step(*step)
+        fetched = life.world.fetched("a")
+        kept.append((fetched.offsets, {t: dict(ps) for t, ps in fetched.offsets.items()}))
     assert all(fetched == copied for fetched, copied in kept)

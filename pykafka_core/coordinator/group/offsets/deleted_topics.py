@@ -5,7 +5,7 @@ compares ids. The removal takes a time that grows with the offsets of the delete
 all offsets.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pykafka_core.coordinator.group.offsets.expiry import (
     PAUSE_NS,
@@ -22,32 +22,29 @@ REMOVAL = "offsets of deleted topics"
 """Key of the deadline."""
 
 
-def current_offsets(state: GroupState, group_id: str) -> Iterator[tuple[str, dict[int, Committed]]]:
+def current_offsets(
+    state: GroupState, group_id: str, topics: Iterable[str] | None = None
+) -> Iterator[tuple[str, dict[int, Committed]]]:
     """Yield the group's committed offsets whose topics are not deleted.
 
     Args:
         state: State of the shard; it must not change before the last topic is yielded.
         group_id: An unknown group has no topics.
+        topics: Names; all topics by default.
 
     Yields:
         A topic and a copy of its offsets by partition; no topic without offsets.
     """
-    gone = state.offsets.gone_topics()
-    for topic, partitions in state.offsets.topics(group_id).items():
-        if kept := of_current(partitions, state.topic_id(topic), gone.ids(topic)):
+    found = state.offsets.topics(group_id)
+    for topic in found if topics is None else topics:
+        if topic in found and (kept := _of_current(state, topic, found[topic])):
             yield topic, kept
 
 
-def of_current(
-    partitions: Mapping[int, Committed], topic_id: bytes | None, gone: Container[bytes]
+def _of_current(
+    state: GroupState, topic: str, partitions: Mapping[int, Committed]
 ) -> dict[int, Committed]:
-    """Return the offsets of a topic that do not belong to deleted topics of its name.
-
-    Args:
-        partitions: The offsets.
-        topic_id: The topic's id; None if it does not exist.
-        gone: Ids of deleted topics of that name.
-    """
+    gone, topic_id = state.offsets.gone_ids(topic), state.topic_id(topic)
     if topic_id is None:
         return {at: one for at, one in partitions.items() if one.topic_id not in gone}
     return {
@@ -98,7 +95,7 @@ def remove_gone(state: GroupState, turn: Turn) -> None:
         offsets.leaving.popleft()
         left -= 1 + len(partitions)
     if not offsets.leaving:
-        offsets.gone = {}
+        offsets.gone.clear()
     if offsets.leaving or offsets.deletions:
         state.deadlines.set(REMOVAL, turn.now_ns + PAUSE_NS)
 

@@ -1,10 +1,10 @@
 """OffsetFetch: returns a group's committed offsets. An unknown group has none."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from pykafka_core.coordinator.group.offsets.deleted_topics import of_current
-from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, Committed, GoneTopics, Place
+from pykafka_core.coordinator.group.offsets.deleted_topics import current_offsets
+from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, Committed, Place
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 
@@ -12,29 +12,15 @@ from pykafka_core.coordinator.shard import Turn, Waiter
 class Fetched(NamedTuple):
     """Offsets by topic and partition at one time.
 
-    Theory of operation. The response is built in slices, so the offsets are those of one time:
-    commits that land in between change nothing. Whether a topic was deleted is looked up when its
-    slice is built. So the response may lack a topic that was deleted after that time, as in Kafka,
-    which removes the offsets of a deleted topic at any time.
-
     Attributes:
-        offsets: All offsets in the topics, also those of deleted topics.
+        offsets: No topic without offsets.
         unstable: The partitions with offsets of open transactions.
-        gone: Topics that were deleted before.
-        topic_id: Returns the id of a topic by its name, None if the topic does not exist now.
+        topic_ids: The ids of the requested topics; None if a topic does not exist.
     """
 
     offsets: Mapping[str, Mapping[int, Committed]]
     unstable: frozenset[Place]
-    gone: GoneTopics
-    topic_id: Callable[[str], bytes | None]
-
-    def current(self, topic: str) -> Mapping[int, Committed]:
-        """Return the offsets of a topic that do not belong to deleted topics of its name."""
-        partitions = self.offsets.get(topic)
-        if partitions is None:
-            return {}
-        return of_current(partitions, self.topic_id(topic), self.gone.ids(topic))
+    topic_ids: Mapping[str, bytes | None]
 
 
 def fetch_offsets(
@@ -49,6 +35,8 @@ def fetch_offsets(
 ) -> None:
     """Respond with a `Fetched` of those topics, or of all.
 
+    The offsets are copied, because the response is built in slices while other requests commit.
+
     Raises:
         UnknownMemberIdError: The request names an unknown member of a consumer group.
         StaleMemberEpochError: The member is in another epoch.
@@ -56,11 +44,6 @@ def fetch_offsets(
     consumers = state.consumer_groups.get(group_id)
     if consumers is not None:
         consumers.check_fetch(member_id, member_epoch)
-    offsets = state.offsets
-    fetched = Fetched(
-        offsets.snapshot(group_id, topics),
-        offsets.pending_places(group_id),
-        offsets.gone_topics(),
-        state.topic_id,
-    )
-    turn.answer(waiter, fetched)
+    offsets = dict(current_offsets(state, group_id, topics))
+    topic_ids = {name: state.topic_id(name) for name in (offsets if topics is None else topics)}
+    turn.answer(waiter, Fetched(offsets, state.offsets.pending_places(group_id), topic_ids))

@@ -1,15 +1,13 @@
 """Committed offsets by group, topic and partition, and those of open transactions."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple, cast
 
 from pykafka_core._offsets import Committed as Committed
 from pykafka_core.coordinator.shard import Waiter
 
-COPIED_MAX = 1_000
-"""Topics and offsets that one turn copies for a snapshot; a larger snapshot shares them."""
 NO_EPOCH = -1
 NO_EXPIRY = -1
 NO_TOPIC_ID = bytes(16)
@@ -58,25 +56,6 @@ class Deletion:
         self.topics, self.names = topics, iter(topics)
 
 
-class GoneTopics(NamedTuple):
-    """Deleted topics whose offsets were not removed at some time, and perhaps later ones."""
-
-    found: Mapping[str, set[bytes]]
-    deletions: tuple[Deletion, ...]
-
-    def ids(self, topic: str) -> set[bytes]:
-        """Return ids of deleted topics of this name.
-
-        `NO_TOPIC_ID` is one of them if offsets without an id belong to such a topic.
-        """
-        ids = set(self.found.get(topic, ()))
-        for deletion in self.deletions:
-            topic_id = deletion.topics.get(topic)
-            if topic_id is not None:
-                ids.update((topic_id, NO_TOPIC_ID))
-        return ids
-
-
 class Detached:
     """Offsets of a deleted group without a tombstone; each is removed when its tombstone is
     written.
@@ -114,8 +93,7 @@ class OffsetTable:
     Attributes:
         detached: Offsets of deleted groups, in the order of the deletions.
         deletions: Deleted topics of which some are not looked up yet.
-        gone: Ids of deleted topics by name, while their offsets are not removed. It only grows; a
-            new mapping replaces it after the removal.
+        gone: Ids of deleted topics by name, while their offsets are not removed.
         leaving: Group ids and topics whose offsets must be compared with `gone`.
         replayed: Topic ids of stored offsets by topic name. Empty once the shard is used.
         search: The search for expired offsets.
@@ -126,7 +104,6 @@ class OffsetTable:
         "_groups_of",
         "_number",
         "_pending",
-        "_shared",
         "_writers",
         "deletions",
         "detached",
@@ -144,8 +121,6 @@ class OffsetTable:
         """By producer id; None where a later commit replaces it."""
         self._writers: dict[str, dict[Place, set[int]]] = {}
         """Producer ids with a pending offset, by group and place."""
-        self._shared: dict[str, set[str]] = {}
-        """Topics by group whose offsets a snapshot may share: they are copied before a change."""
         self._number = 0
         self.detached: deque[Detached] = deque()
         self.deletions: deque[Deletion] = deque()
@@ -162,25 +137,6 @@ class OffsetTable:
         mapping.
         """
         return self._groups.get(group_id, {})
-
-    def snapshot(
-        self, group_id: str, topics: Collection[str] | None
-    ) -> Mapping[str, Mapping[int, Committed]]:
-        """Return the offsets of a group in these topics, or in all, which later commits do not
-        change.
-
-        A large snapshot copies only the references to the topics: the next commit to a topic copies
-        its offsets.
-        """
-        found = self._groups.get(group_id, {})
-        if topics is None or len(topics) > COPIED_MAX:
-            taken = found.copy()
-        else:
-            taken = {topic: found[topic] for topic in topics if topic in found}
-        if len(taken) > COPIED_MAX or sum(map(len, taken.values())) > COPIED_MAX:
-            self._shared.setdefault(group_id, set()).update(taken)
-            return taken
-        return {topic: partitions.copy() for topic, partitions in taken.items()}
 
     def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
         """Return the last offset that was committed outside of open transactions."""
@@ -204,13 +160,21 @@ class OffsetTable:
         """Return the places with offsets of open transactions."""
         return frozenset(self._writers.get(group_id, ()))
 
-    def gone_topics(self) -> "GoneTopics":
-        """Return the deleted topics whose offsets are not removed now."""
-        return GoneTopics(self.gone, tuple(self.deletions))
+    def gone_ids(self, topic: str) -> set[bytes]:
+        """Return ids of deleted topics of this name whose offsets will be removed.
+
+        `NO_TOPIC_ID` is one of them if offsets without an id belong to such a topic.
+        """
+        ids = set(self.gone.get(topic, ()))
+        for deletion in self.deletions:
+            topic_id = deletion.topics.get(topic)
+            if topic_id is not None:
+                ids.update((topic_id, NO_TOPIC_ID))
+        return ids
 
     def is_gone(self, topic: str, topic_id: bytes) -> bool:
         """Return whether offsets with that id belong to a deleted topic and will be removed."""
-        return topic_id in self.gone_topics().ids(topic)
+        return topic_id in self.gone_ids(topic)
 
     def note_deleted(self, topics: Mapping[str, bytes]) -> None:
         """Queue deleted topics for `look_up_deleted`, if the shard has offsets.
@@ -316,8 +280,6 @@ class OffsetTable:
 
         Takes a time that grows with the group's topics and with its open transactions.
         """
-        for topic in self._shared.pop(group_id, ()):
-            self._groups[group_id][topic] = self._groups[group_id][topic].copy()
         topics = cast("dict[str, dict[int, object]]", self._groups.pop(group_id, {}))
         for topic in topics:
             self._leave_topic(group_id, topic)
@@ -354,8 +316,6 @@ class OffsetTable:
 
     def _remove_committed(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._groups.get(group_id, {})
-        if group_id in self._shared:
-            self._unshare(group_id, topic)
         partitions = topics.get(topic, {})
         partitions.pop(partition, None)
         if topics and not partitions and topics.pop(topic, None) is not None:
@@ -363,18 +323,7 @@ class OffsetTable:
             if not topics:
                 del self._groups[group_id]
 
-    def _unshare(self, group_id: str, topic: str) -> None:
-        """Copy the offsets of a topic if a snapshot may share them, before they change."""
-        shared = self._shared[group_id]
-        if topic in shared:
-            shared.remove(topic)
-            self._groups[group_id][topic] = self._groups[group_id][topic].copy()
-            if not shared:
-                del self._shared[group_id]
-
     def _store(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
-        if group_id in self._shared:
-            self._unshare(group_id, topic)
         try:
             self._groups[group_id][topic][partition] = committed
         except KeyError:
