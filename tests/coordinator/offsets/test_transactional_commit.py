@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from pykafka_core.coordinator.group.classic.delete import delete_group
 from pykafka_core.coordinator.group.offsets.commit import (
     NO_RETENTION,
     Commit,
@@ -27,7 +28,8 @@ from pykafka_core.errors import (
     UnknownMemberIdError,
 )
 from tests.coordinator.classic.world import World as GroupWorld
-from tests.coordinator.offsets.shard_world import ShardWorld, at
+from tests.coordinator.offsets.shard_world import ShardWorld, at, stored
+from tests.coordinator.offsets.shard_world import commit as commit_at_once
 
 PRODUCER, EPOCH = 7, 3
 
@@ -190,3 +192,44 @@ def test_a_generation_of_a_group_that_does_not_exist_is_refused() -> None:
     guard = guard_of(world, wanted)
     code = world.ask(partial(commit_in_transaction, wanted, guard))
     assert code == IllegalGenerationError.code
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_offset_of_a_deleted_group_does_not_return_after_a_transaction(committed: bool) -> None:
+    """The tombstone was skipped for a transaction's offset, also if the transaction aborted."""
+    world = ShardWorld(bytes_max=100)
+    for partition in range(4):
+        assert world.ask(commit_at_once(at(5, partition=partition))) is None
+    commit(world, asked(at(6, topic="other")))
+    deletion = world._turn()
+    delete_group("g", world.shard, "deletion", deletion)
+    world._take(deletion)
+    assert deletion.answers == []
+    wanted = asked(at(9, partition=3))
+    code = world.ask(partial(begin_commit, wanted))
+    while world.shard.offsets.detached:
+        world.pass_ms(1)
+    if code == CoordinatorLoadInProgressError.code:
+        assert world.ask(partial(begin_commit, wanted)) is None
+    end(world, committed=committed)
+    world.pass_ms(100)
+    expected = {("g", "t", 3): 9} if committed else {}
+    for one in (world, world.reload()):
+        assert {row: found.offset for row, found in one.rows().items()} == expected
+
+
+OLD_ID, NEW_ID = b"o" * 16, b"n" * 16
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_offset_of_a_deleted_topic_does_not_return_after_a_transaction(committed: bool) -> None:
+    """Offsets without a topic id stay at a load if there is a topic of that name."""
+    world = ShardWorld(topic_id=NEW_ID)
+    world.write(-1, ("g", "t", 0), stored(5))
+    assert commit(world, asked(at(9, topic_id=NEW_ID))) is None
+    world.shard.topics_deleted({"t": OLD_ID}, world._turn())
+    world.pass_ms(10)
+    end(world, committed=committed)
+    world.pass_ms(10)
+    expected = 9 if committed else None
+    assert offset(world) == offset(world.reload(NEW_ID)) == expected

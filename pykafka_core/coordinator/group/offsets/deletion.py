@@ -27,7 +27,7 @@ def delete_with_group(state: GroupState, group_id: str, waiter: Waiter, turn: Tu
 
 
 def remove_detached(state: GroupState, turn: Turn) -> None:
-    """Write tombstones for offsets of deleted groups, as many as one turn allows."""
+    """Write tombstones for offsets that are already ignored, as many as one turn allows."""
     offsets, left = state.offsets, REMOVED_MAX
     while left > 0 and offsets.detached:
         head = offsets.detached[0]
@@ -37,7 +37,8 @@ def remove_detached(state: GroupState, turn: Turn) -> None:
         left -= max(len(places), 1)
         if next(head.places(), None) is None:
             offsets.detached.popleft()
-            turn.answer(head.waiter, head.group_id)
+            if head.waiter is not None:
+                turn.answer(head.waiter, head.group_id)
     if offsets.detached:
         state.deadlines.set(DELETION, turn.now_ns + PAUSE_NS)
 
@@ -49,11 +50,7 @@ def _write_tombstones(
     turn is full.
     """
     offsets, group_id = state.offsets, head.group_id
-    old = [
-        place
-        for place in places
-        if offsets.get(group_id, *place) is None and not offsets.is_pending(group_id, *place)
-    ]
+    old = [place for place in places if offsets.get(group_id, *place) is None]
     head.remove(set(places) - set(old))
     count = turn.append_some(offset_tombstones(group_id, old))
     # A tombstone that is too large for an empty turn must not block the others.

@@ -57,17 +57,20 @@ class Deletion:
 
 
 class Detached:
-    """Offsets of a deleted group without a tombstone; each is removed when its tombstone is
-    written.
+    """Offsets that are removed from the table but have no tombstone yet; each is removed when its
+    tombstone is written.
 
     Attributes:
         group_id: A new group may have this id.
-        waiter: The request; it gets its response when no offset is left.
+        waiter: The request that deleted the group; it gets its response when no offset is left.
+            None if no request waits.
     """
 
     __slots__ = "_topics", "group_id", "waiter"
 
-    def __init__(self, group_id: str, topics: dict[str, dict[int, object]], waiter: Waiter) -> None:
+    def __init__(
+        self, group_id: str, topics: dict[str, dict[int, object]], waiter: Waiter | None
+    ) -> None:
         self.group_id, self._topics, self.waiter = group_id, topics, waiter
 
     def places(self) -> Iterator[Place]:
@@ -91,7 +94,8 @@ class OffsetTable:
     committed before.
 
     Attributes:
-        detached: Offsets of deleted groups, in the order of the deletions.
+        detached: Offsets whose tombstones are not written, in the order of their removal. Their
+            groups accept no offsets of transactions.
         deletions: Deleted topics of which some are not looked up yet.
         gone: Ids of deleted topics by name, while their offsets are not removed.
         leaving: Group ids and topics whose offsets must be compared with `gone`.
@@ -102,6 +106,7 @@ class OffsetTable:
     __slots__ = (
         "_groups",
         "_groups_of",
+        "_hidden",
         "_number",
         "_pending",
         "_writers",
@@ -121,6 +126,9 @@ class OffsetTable:
         """By producer id; None where a later commit replaces it."""
         self._writers: dict[str, dict[Place, set[int]]] = {}
         """Producer ids with a pending offset, by group and place."""
+        self._hidden: set[tuple[str, Place]] = set()
+        """Group ids and places whose offsets `hide_gone` removed, until the transactions there
+        end."""
         self._number = 0
         self.detached: deque[Detached] = deque()
         self.deletions: deque[Deletion] = deque()
@@ -217,8 +225,8 @@ class OffsetTable:
         """Forget offsets of deleted topics at a place where a transaction has an offset of a newer
         topic of that name.
 
-        A tombstone would also remove the newer offset. Without a tombstone the log keeps the old
-        offsets, and each load finds them until another offset is committed.
+        A tombstone would also remove the newer offset. It is written after the transaction, unless
+        another offset is committed.
         """
         topic, partition = place
         committed = self.get(group_id, topic, partition)
@@ -229,6 +237,7 @@ class OffsetTable:
             pending = places[place]
             if pending is not None and self.is_gone(topic, pending.committed.topic_id):
                 places[place] = None
+        self._hidden.add((group_id, place))
 
     def partitions(self, group_id: str, topic: str) -> list[int]:
         """Return the partitions of a topic where a group has offsets, committed or pending."""
@@ -266,11 +275,13 @@ class OffsetTable:
                 if committed and pending is not None:
                     self._store(group_id, *place, pending.committed)
                     self._overtake(group_id, place, pending.number)
+            self._detach_hidden(group_id, places)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """Forget an offset, committed or pending."""
         self._remove_committed(group_id, topic, partition)
         place = (topic, partition)
+        self._hidden.discard((group_id, place))
         for producer_id in list(self._writers.get(group_id, {}).get(place, ())):
             del self._pending[producer_id][group_id][place]
             self._withdraw(producer_id, group_id, place)
@@ -287,6 +298,10 @@ class OffsetTable:
             topics.setdefault(topic, {}).setdefault(partition, None)
             self.remove(group_id, topic, partition)
         self.detached.append(Detached(group_id, topics, waiter))
+
+    def is_detached(self, group_id: str) -> bool:
+        """Return whether tombstones of a group with this id are not written yet."""
+        return any(one.group_id == group_id for one in self.detached)
 
     def group_ids(self) -> Iterator[str]:
         """Yield groups with committed or pending offsets; a group with both twice."""
@@ -313,6 +328,14 @@ class OffsetTable:
             pending = self._pending[producer_id][group_id][place]
             if pending is not None:
                 yield pending.committed
+
+    def _detach_hidden(self, group_id: str, places: Iterable[Place]) -> None:
+        """Move hidden places to `detached` that no transaction has an offset at."""
+        for place in places:
+            if (group_id, place) in self._hidden and not self.is_pending(group_id, *place):
+                self._hidden.remove((group_id, place))
+                topic, partition = place
+                self.detached.append(Detached(group_id, {topic: {partition: None}}, None))
 
     def _remove_committed(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._groups.get(group_id, {})

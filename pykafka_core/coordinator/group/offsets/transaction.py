@@ -6,11 +6,15 @@ verification and the commit; then the offsets would wait for a marker that never
 the verification runs under a `Guard`, which the marker of that transaction invalidates
 (contract/replication.md#T6). The marker of the previous transaction, which may arrive late, does
 not.
+
+A group whose removed offsets lack tombstones accepts no offsets of transactions: a tombstone would
+also remove such an offset, and without one the removed offset returns if the transaction aborts.
 """
 
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.offsets.commit import Commit, check_commit, without_deleted
+from pykafka_core.coordinator.group.offsets.deletion import DELETION
 from pykafka_core.coordinator.group.offsets.records import ensure_group
 from pykafka_core.coordinator.group.offsets.transactions import Guard
 from pykafka_core.coordinator.group.state import GroupState
@@ -50,7 +54,7 @@ def commit_in_transaction(
     Raises:
         InvalidTxnStateError: The producer's transaction has ended since the verification started.
         CoordinatorLoadInProgressError: It may have ended: the shard was loaded again, or too many
-            others ended. The client retries.
+            others ended. Or removed offsets of the group lack tombstones. The client retries.
         KafkaError: The group rejects the commit; see `commit_offsets`.
         TurnFullError: The records do not fit into one batch.
     """
@@ -66,12 +70,16 @@ def end_transaction(end: TransactionEnd, state: GroupState, waiter: Waiter, turn
     turn.stamp = end
     state.transactions.end(end)
     state.offsets.end_transaction(end.producer_id, committed=end.committed)
+    if state.offsets.detached:
+        state.deadlines.set(DELETION, turn.now_ns)
     turn.answer(waiter, None)
 
 
 def _commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
     commit, deleted = without_deleted(asked.commit, state)
     check_commit(commit, state)
+    if state.offsets.is_detached(commit.group_id):
+        raise CoordinatorLoadInProgressError
     turn.append([one.record for one in commit.offsets])
     turn.stamp = Within(asked.producer_id, asked.producer_epoch)
     ensure_group(state, commit.group_id)
