@@ -77,3 +77,20 @@ def test_commit_stores_only_offsets_of_the_existing_topic() -> None:
     deleted = at(5, topic="old", topic_id=OLD_ID)
     assert world.ask(commit(deleted, at(6, topic_id=NEW_ID))) == {OLD_ID}
     assert {topic: one.offset for (_, topic, _), one in world.rows().items()} == {"t": 6}
+
+
+def test_commit_with_a_retention_belongs_to_the_recreated_topic() -> None:
+    """Its record has no topic id; it was taken for an offset of the deleted topic."""
+    world = world_with(OLD_ID)
+    world.topic_id = NEW_ID
+    world.shard.topics_deleted({"t": OLD_ID}, world._turn())
+    day_ms = 24 * 3_600_000
+    assert world.ask(commit(at(7, topic_id=NEW_ID), retention_ms=day_ms, api_version=3)) is None
+    assert world.offsets("g")["t"][0].offset == 7
+    world.pass_ms(10)
+    for one in (world, world.reload(NEW_ID)):
+        assert one.offsets("g")["t"][0].offset == 7
+        one.topic_id = None
+        one.shard.topics_deleted({"t": NEW_ID}, one._turn())
+        one.pass_ms(10)
+        assert one.rows() == {}

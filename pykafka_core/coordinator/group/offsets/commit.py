@@ -139,12 +139,14 @@ def check_commit(commit: Commit, state: GroupState) -> None:
 
 
 def _committed(new: NewOffset, retention_ms: int, now_ms: int) -> Committed:
-    """Return the stored values: a record with an expiry time has neither a leader epoch nor a topic
-    id.
+    """Return the stored values.
+
+    A record with an expiry time has neither a leader epoch nor a topic id. The id is kept in memory:
+    without it, the removal of a deleted topic's offsets would include an offset of a new topic.
     """
     if retention_ms == NO_RETENTION:
         return Committed(
             new.offset, new.leader_epoch, new.metadata, now_ms, NO_EXPIRY, new.topic_id
         )
     expire_ms = min(now_ms + retention_ms, _TIMESTAMP_MAX)
-    return Committed(new.offset, NO_EPOCH, new.metadata, now_ms, expire_ms)
+    return Committed(new.offset, NO_EPOCH, new.metadata, now_ms, expire_ms, new.topic_id)
