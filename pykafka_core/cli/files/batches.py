@@ -5,6 +5,7 @@ Nothing is decoded. A message of format 0 or 1 counts as a batch.
 
 import os
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -17,6 +18,8 @@ _PREFIX_SIZE = 17
 _MESSAGE = struct.Struct(">qiIbb")  # format 0; the timestamp of format 1 follows
 _MESSAGE_V1 = struct.Struct(">qiIbbq")
 _MESSAGE_SIZE_MIN = 26
+SETTLE_S = 0.05
+"""The pause before a second look at a fault that a running broker may only be about to write."""
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -125,13 +128,33 @@ def batch_headers(path: Path, position: int = 0) -> Iterator[BatchHeader]:
 
 def headers_of(file: BinaryIO, position: int = 0) -> Iterator[BatchHeader]:
     """Yield as `batch_headers`, from an open file; a compaction may replace its name."""
-    size = os.fstat(file.fileno()).st_size
-    while position < size:
-        header = _read(file, position, size)
-        if header is None:
-            return
+    while (header := header_at(file, position)) is not None:
         yield header
         position += header.size
+
+
+def header_at(file: BinaryIO, position: int) -> BatchHeader | None:
+    """Return the header at a position, None at the end.
+
+    A fault counts if it does not change: a broker may be writing there.
+
+    Raises:
+        TailError: There is something else.
+    """
+    found = _look(file, position)
+    while True:
+        try:
+            return _parse_within(*found, position)
+        except TailError:
+            time.sleep(SETTLE_S)
+            before, found = found, _look(file, position)
+            if found == before:
+                raise
+
+
+def is_end(file: BinaryIO, position: int) -> bool:
+    """Return whether no batch begins at a position, or at least none is written yet."""
+    return not any(_look(file, position)[0])
 
 
 def last_offset_behind(path: Path, position: int) -> int:
@@ -148,9 +171,13 @@ def last_offset_behind(path: Path, position: int) -> int:
     return last
 
 
-def _read(file: BinaryIO, position: int, file_size: int) -> BatchHeader | None:
-    file.seek(position)
-    data = file.read(HEADER_SIZE)
+def _look(file: BinaryIO, position: int) -> tuple[bytes, int]:
+    """Return the bytes of a header, and the size of the file after they were read."""
+    data = os.pread(file.fileno(), HEADER_SIZE, position)
+    return data, os.fstat(file.fileno()).st_size
+
+
+def _parse_within(data: bytes, file_size: int, position: int) -> BatchHeader | None:
     if not any(data):
         return None
     header = parse_header(data, position)

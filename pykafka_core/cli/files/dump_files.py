@@ -5,7 +5,9 @@ that contains its offset. A time index entry must point at the batch that has it
 largest one. An aborted transaction must point at its marker.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
@@ -18,7 +20,7 @@ from pykafka_core.errors import KafkaError
 from pykafka_core.protocol import ProtocolError, decode_message
 from pykafka_core.protocol.messages import EndTxnMarker, ProducerSnapshot
 
-from .batches import BatchHeader, TailError, batch_headers, headers_of
+from .batches import SETTLE_S, BatchHeader, TailError, batch_headers, header_at, is_end
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
@@ -41,6 +43,7 @@ class Fault(NamedTuple):
 
 
 Rows = Iterator[Mapping[str, object] | Fault]
+_Dump = Callable[[Path, bool, bool], Rows]
 
 
 def _segment(path: Path, records: bool, contents: bool) -> Rows:
@@ -52,10 +55,10 @@ def _segment(path: Path, records: bool, contents: bool) -> Rows:
 
 
 def _batches(file: BinaryIO, expected: int, records: bool, contents: bool) -> Rows:
-    for header in headers_of(file):
-        data = _bytes_of(file, header)
-        checksum = crc32c if header.magic == 2 else crc32
-        is_valid = checksum(data[header.crc_start :]) == header.crc
+    position = 0
+    while (batch := _batch_at(file, position)) is not None:
+        header, data, is_valid = batch
+        position += header.size
         if is_valid and header.is_message_set:
             header = _opened(header, data)
         yield _batch_row(header, is_valid=is_valid)
@@ -66,6 +69,24 @@ def _batches(file: BinaryIO, expected: int, records: bool, contents: bool) -> Ro
         if header.base_offset < expected:
             yield Fault(f"batch at {header.position} starts below offset {expected}")
         expected = header.last_offset + 1
+
+
+def _batch_at(file: BinaryIO, position: int) -> tuple[BatchHeader, bytes, bool] | None:
+    """Return a batch with its bytes, and whether it matches its CRC; None at the end.
+
+    A mismatch counts if the bytes do not change: a broker may be writing the last batch.
+    """
+    before = None
+    while (header := header_at(file, position)) is not None:
+        data = os.pread(file.fileno(), header.size, position)
+        checksum = crc32c if header.magic == 2 else crc32
+        is_valid = checksum(data[header.crc_start :]) == header.crc
+        if is_valid or data == before:
+            return header, data, is_valid
+        before = data
+        if is_end(file, position + header.size):
+            time.sleep(SETTLE_S)
+    return None
 
 
 def _opened(header: BatchHeader, data: bytes) -> BatchHeader:
@@ -138,9 +159,8 @@ def _control(record: Record) -> Mapping[str, object]:
     return {"endTxnMarker": _MARKERS[kind], "coordinatorEpoch": marker.coordinator_epoch}
 
 
-def _offset_index(path: Path, _records: bool, _contents: bool) -> Rows:
-    data = path.read_bytes()
-    headers = {header.position: header for header in _headers_beside(path)}
+def _offset_index(path: Path, data: bytes, batches: Sequence[BatchHeader]) -> Rows:
+    headers = {header.position: header for header in batches}
     base, last_offset, last_position = int(path.stem), -1, -1
     for relative, position in _entries(data, _OFFSET_ENTRY):
         offset = base + relative
@@ -154,9 +174,8 @@ def _offset_index(path: Path, _records: bool, _contents: bool) -> Rows:
     yield from _ragged(data, _OFFSET_ENTRY)
 
 
-def _time_index(path: Path, _records: bool, _contents: bool) -> Rows:
-    data = path.read_bytes()
-    ends = {header.last_offset: header for header in _headers_beside(path)}
+def _time_index(path: Path, data: bytes, batches: Sequence[BatchHeader]) -> Rows:
+    ends = {header.last_offset: header for header in batches}
     base, last_timestamp, last_offset = int(path.stem), -1, -1
     for timestamp, relative in _entries(data, _TIME_ENTRY):
         offset = base + relative
@@ -170,9 +189,8 @@ def _time_index(path: Path, _records: bool, _contents: bool) -> Rows:
     yield from _ragged(data, _TIME_ENTRY)
 
 
-def _transaction_index(path: Path, _records: bool, _contents: bool) -> Rows:
-    data = path.read_bytes()
-    ends = {header.last_offset: header for header in _headers_beside(path) if header.is_control}
+def _transaction_index(path: Path, data: bytes, batches: Sequence[BatchHeader]) -> Rows:
+    ends = {header.last_offset: header for header in batches if header.is_control}
     last = -1
     for version, producer, first_offset, last_offset, stable in _entries(data, _TXN_ENTRY):
         yield {
@@ -233,17 +251,37 @@ def _ragged(data: bytes, entry: Struct) -> Iterator[Fault]:
         yield Fault(f"a length of {len(data)} is not a multiple of an entry's {entry.size}")
 
 
+def _index(rows: Callable[[Path, bytes, Sequence[BatchHeader]], Rows]) -> _Dump:
+    """Return the reader of an index.
+
+    Faults count if a second look finds the same ones: a broker may replace index and segment in
+    between, or write them.
+    """
+
+    def dump(path: Path, _records: bool, _contents: bool) -> Rows:
+        found = path, path.read_bytes(), _headers_beside(path)
+        faults = [row for row in rows(*found) if isinstance(row, Fault)]
+        while faults:
+            time.sleep(SETTLE_S)
+            before = faults
+            try:
+                found = path, path.read_bytes(), _headers_beside(path)
+            except FileNotFoundError:
+                return  # deleted since
+            faults = [row for row in rows(*found) if isinstance(row, Fault)]
+            if faults == before:
+                break
+        yield from rows(*found)
+
+    return dump
+
+
 def _headers_beside(path: Path) -> list[BatchHeader]:
     """Return the batches of the segment up to a fault; the segment's own dump shows the fault."""
     headers: list[BatchHeader] = []
     with suppress(TailError):
         headers.extend(batch_headers(path.with_suffix(".log")))  # keeps the batches before a fault
     return headers
-
-
-def _bytes_of(file: BinaryIO, header: BatchHeader) -> bytes:
-    file.seek(header.position)
-    return file.read(header.size)
 
 
 def _timestamp_type(header: BatchHeader) -> str:
@@ -255,11 +293,11 @@ def _optional(value: int) -> str:
     return f"OptionalLong[{value}]" if value >= 0 else "OptionalLong.empty"
 
 
-DUMPS: Mapping[str, Callable[[Path, bool, bool], Rows]] = {
+DUMPS: Mapping[str, _Dump] = {
     ".log": _segment,
-    ".index": _offset_index,
-    ".timeindex": _time_index,
-    ".txnindex": _transaction_index,
+    ".index": _index(_offset_index),
+    ".timeindex": _index(_time_index),
+    ".txnindex": _index(_transaction_index),
     ".snapshot": _snapshot,
 }
 """The readers by file extension; they take a path, whether to show records, and whether to

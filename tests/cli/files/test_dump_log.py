@@ -1,6 +1,7 @@
 """``dump-log`` has the same output as Kafka's DumpLogSegments for the same files."""
 
 import json
+import os
 import re
 import struct
 from pathlib import Path
@@ -120,6 +121,57 @@ def test_batches_of_a_segment_that_is_replaced_after_it_was_opened(
 
     monkeypatch.setattr(Path, "open", open_and_replace)
     assert list(batch_headers(path)) == expected
+
+
+class Writer:
+    """A broker that completes a batch after its bytes were looked at."""
+
+    def __init__(self, path: Path, position: int) -> None:
+        self.path, self.position = path, position
+        self._read = os.pread
+
+    def pread(self, descriptor: int, size: int, position: int) -> bytes:
+        data = self._read(descriptor, size, position)
+        if position == self.position:
+            self.write(BATCH)
+        return data
+
+    def write(self, data: bytes) -> None:
+        with self.path.open("r+b") as file:
+            file.seek(self.position)
+            file.write(data)
+
+
+BATCH = build_batch([(b"k", b"v" * 100)], base_offset=11, leader_epoch=0)
+
+
+@pytest.mark.parametrize("preallocated", [0, 1_000])
+@pytest.mark.parametrize("cut", [10, 18, 40, 61, 100])
+def test_a_batch_that_is_being_written_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int, preallocated: int
+) -> None:
+    path = segment(tmp_path)
+    *_, last = batch_headers(path)
+    end = last.position + last.size
+    os.truncate(path, end)
+    writer = Writer(path, end)
+    writer.write(BATCH[:cut] + bytes(preallocated))
+    monkeypatch.setattr(os, "pread", writer.pread)
+    rows = list(DUMPS[".log"](path, False, False))
+    assert [row for row in rows if isinstance(row, Fault)] == []
+    assert [row["isvalid"] for row in rows if not isinstance(row, Fault)][-1] is True
+
+
+def test_an_index_that_a_compaction_replaces_has_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = segment(tmp_path)
+    index = path.with_suffix(".index")
+    path.write_bytes(BATCH)
+    old, new = struct.pack(">ii", 2, 0), struct.pack(">ii", 6, 0)
+    looks = iter([old, new])
+    monkeypatch.setattr(Path, "read_bytes", lambda _: next(looks))
+    assert list(DUMPS[".index"](index, False, False)) == [{"offset": 11, "position": 0}]
 
 
 def shorter(path: Path) -> Path:
