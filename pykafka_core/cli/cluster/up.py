@@ -8,6 +8,7 @@ from pathlib import Path
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster, is_formatted
 from pykafka_core.cli.client import wire
 from pykafka_core.cli.cluster.supervisor import Signals, Supervisor
+from pykafka_core.cli.doctor.processes import lock_holder
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.errors import StorageError
 
@@ -27,7 +28,7 @@ def up(count: int, folder: Path, port: int) -> None:
         port: The port of the first broker; the other brokers have the ports after it.
 
     Raises:
-        CliError: The folder is for another number of nodes, or a node did not start.
+        CliError: The folder is in use or for another number of nodes, or a node did not start.
     """
     nodes = range(1, count + 1)
     if not 1 <= count <= NODES_MAX or port + count - 1 + CONTROLLER_PORTS_BEHIND > 65535:
@@ -35,6 +36,7 @@ def up(count: int, folder: Path, port: int) -> None:
         raise CliError(
             text, f"take 1 to {NODES_MAX} nodes, and a port below 55000", exit_code=USAGE
         )
+    _check_unused(nodes, folder)
     try:
         _format(nodes, folder, port)
     except StorageError as error:
@@ -47,6 +49,17 @@ def up(count: int, folder: Path, port: int) -> None:
         signals = Signals()
         print(f"ready {brokers} data={folder} nodes={count}", flush=True)
         supervisor.run(signals, lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def _check_unused(nodes: Sequence[int], folder: Path) -> None:
+    """Raise an error that names the running nodes; they outlive a command that is killed."""
+    found = {node: lock_holder(folder / str(node) / ".lock") for node in nodes}
+    holders = {node: process for node, process in found.items() if process is not None}
+    if holders:
+        named = ", ".join(f"node {node} runs as process {one}" for node, one in holders.items())
+        processes = " ".join(map(str, holders.values()))
+        advice = f"stop that `cluster up`; if it was killed, stop its nodes: kill {processes}"
+        raise CliError(f"{folder} is in use: {named}", advice)
 
 
 def _format(nodes: Sequence[int], folder: Path, port: int) -> None:

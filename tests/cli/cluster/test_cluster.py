@@ -96,6 +96,28 @@ def up(folder: Path, port: int) -> Iterator[Up]:
     assert process.returncode == 0
 
 
+LOCK = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_nodes_of_an_earlier_command_are_named(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "2").mkdir()
+    command = [sys.executable, "-c", LOCK, str(tmp_path / "2" / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
+        assert node.stdout is not None
+        assert node.stdout.readline() == b"locked\n"
+        assert run("cluster", "up", 3, tmp_path, "--port", free_ports()) == 1
+    found = capsys.readouterr().err
+    assert f"{tmp_path} is in use: node 2 runs as process {node.pid}" in found
+    assert f"kill {node.pid}" in found
+    assert not list(tmp_path.glob("*.properties"))
+
+
 @pytest.mark.cluster
 def test_three_nodes_start_with_one_command_and_restart(tmp_path: Path) -> None:
     port = free_ports()
