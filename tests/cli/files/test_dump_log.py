@@ -147,7 +147,7 @@ BATCH = build_batch([(b"k", b"v" * 100)], base_offset=11, leader_epoch=0)
 
 @pytest.mark.parametrize("preallocated", [0, 1_000])
 @pytest.mark.parametrize("cut", [10, 18, 40, 61, 100])
-def test_a_batch_that_is_being_written_is_no_fault(
+def test_a_batch_that_is_being_written_is_not_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int, preallocated: int
 ) -> None:
     path = segment(tmp_path)

@@ -80,16 +80,16 @@ def test_commit_stores_only_offsets_of_the_existing_topic() -> None:
 
 
 def test_commit_with_a_retention_belongs_to_the_recreated_topic() -> None:
-    """Its record has no topic id; it was taken for an offset of the deleted topic."""
+    """Its record has no topic id; it was removed with the offsets of the deleted topic."""
     world = world_with(OLD_ID)
     world.topic_id = NEW_ID
     world.shard.topics_deleted({"t": OLD_ID}, world._turn())
     day_ms = 24 * 3_600_000
     assert world.ask(commit(at(7, topic_id=NEW_ID), retention_ms=day_ms, api_version=3)) is None
-    assert world.offsets("g")["t"][0].offset == 7
+    assert world.fetched("g").offsets["t"][0].offset == 7
     world.pass_ms(10)
     for one in (world, world.reload(NEW_ID)):
-        assert one.offsets("g")["t"][0].offset == 7
+        assert one.fetched("g").offsets["t"][0].offset == 7
         one.topic_id = None
         one.shard.topics_deleted({"t": NEW_ID}, one._turn())
         one.pass_ms(10)

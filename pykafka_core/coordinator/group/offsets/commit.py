@@ -141,8 +141,9 @@ def check_commit(commit: Commit, state: GroupState) -> None:
 def _committed(new: NewOffset, retention_ms: int, now_ms: int) -> Committed:
     """Return the stored values.
 
-    A record with an expiry time has neither a leader epoch nor a topic id. The id is kept in memory:
-    without it, the removal of a deleted topic's offsets would include an offset of a new topic.
+    A record with an expiry time has neither a leader epoch nor a topic id. The id is kept in
+    memory: without it, the removal of a deleted topic's offsets would include an offset of a new
+    topic.
     """
     if retention_ms == NO_RETENTION:
         return Committed(
