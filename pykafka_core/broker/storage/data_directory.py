@@ -148,6 +148,14 @@ class DataDirectory:
             return METADATA_DIRECTORY
         return next((name for name in self.partitions() if is_partition(self.path / name)), None)
 
+    def has_started(self) -> bool:
+        """Return whether a node has started here, also if its logs are missing now.
+
+        A start leaves checkpoints, and the logs may be on a disk that is not mounted.
+        """
+        is_marked = any(name.endswith("-checkpoint") for name in _names(self.path))
+        return is_marked or self.first_data() is not None
+
     def remove_format(self) -> None:
         """Remove the identity and the first snapshot of a directory without data.
 

@@ -2,9 +2,11 @@
 format``.
 """
 
+import fcntl
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
@@ -70,8 +72,13 @@ def format_cluster(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> 
     Raises:
         StorageError: See `is_formatted` and `format_directory`.
     """
-    if is_formatted(folder, list(controllers)):
-        raise StorageError(f"{folder} is formatted already; remove it to format it again")
+    with _locked(folder):
+        if is_formatted(folder, list(controllers)):
+            raise StorageError(f"{folder} is formatted already; remove it to format it again")
+        _format_nodes(folder, controllers)
+
+
+def _format_nodes(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> None:
     cluster_id = id_text(random_id(os.urandom))
     identities = [Identity(cluster_id, node, random_id(os.urandom)) for node in controllers]
     voters = [
@@ -87,6 +94,19 @@ def format_cluster(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> 
         format_directory(folder / str(identity.node_id), identity, voters)
 
 
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Create a folder, and exclude other processes that format its nodes."""
+    with storage_errors("make", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_formatted(folder: Path, nodes: Sequence[int]) -> bool:
     """Return whether `format_cluster` has formatted all nodes; False if it was not called, or was
     interrupted: then no node has started, and it can be repeated.
@@ -99,6 +119,6 @@ def is_formatted(folder: Path, nodes: Sequence[int]) -> bool:
     missing = [one for one in directories if one.stored_identity() is None]
     for one in missing:
         one.check_no_data()
-    if missing and any(one.first_data() for one in directories):
+    if missing and any(one.has_started() for one in directories):
         raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
     return not missing
