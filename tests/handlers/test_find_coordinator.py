@@ -103,7 +103,7 @@ def test_too_few_brokers_for_the_replication_factor_create_no_topic(
     assert warning == (
         f"{topic} cannot be created: Unable to replicate the partition 3 time(s): "
         "The target replication factor of 3 cannot be reached because only 1 broker(s) are "
-        f"registered. Start more brokers, or lower {setting}."
+        f"registered. {setting} needs 3 running broker(s)."
     )
 
 

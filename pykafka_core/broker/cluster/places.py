@@ -16,6 +16,24 @@ from pykafka_core.metadata.records.quorum_records import QuorumRecords
 
 LOOPBACK = "127.0.0.1"
 LISTENER = "PLAINTEXT"
+
+
+def replication_settings(nodes: int) -> dict[str, object]:
+    """Return the replication settings of a cluster of that size: 3 replicas, or as many as nodes.
+
+    A node that others can join has Kafka's defaults, and with fewer than 3 brokers those allow
+    neither groups nor transactions.
+    """
+    replicas, min_isr = min(3, nodes), min(2, nodes)
+    return {
+        "default.replication.factor": replicas,
+        "min.insync.replicas": min_isr,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": min_isr,
+    }
+
+
 QUICK: Mapping[str, object] = {
     "broker.session.timeout.ms": 2000,
     "broker.heartbeat.interval.ms": 200,
@@ -74,7 +92,6 @@ class Places:
         """Return the settings of a node; the caller may override them."""
         count = len(self._brokers)
         broker, controller = self._brokers[node_id], self._controllers[node_id]
-        replicas, min_isr = min(3, count), min(2, count)
         return {
             **QUICK,
             "process.roles": "broker,controller",
@@ -85,11 +102,7 @@ class Places:
                 f"{LOOPBACK}:{port}" for port in self._controllers
             ),
             "inter.broker.listener.name": LISTENER,
-            "default.replication.factor": replicas,
-            "min.insync.replicas": min_isr,
-            "offsets.topic.replication.factor": replicas,
-            "transaction.state.log.replication.factor": replicas,
-            "transaction.state.log.min.isr": min_isr,
+            **replication_settings(count),
         }
 
     def close(self) -> None:

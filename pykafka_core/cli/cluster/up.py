@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pykafka_core.broker.cluster.places import replication_settings
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster, is_formatted
 from pykafka_core.cli.client import wire
 from pykafka_core.cli.cluster.supervisor import Signals, Supervisor
@@ -78,6 +79,7 @@ def _settings(node: int, count: int, port: int) -> Mapping[str, str]:
     broker = port + node - 1
     controller = broker + CONTROLLER_PORTS_BEHIND
     controllers = (port + other + CONTROLLER_PORTS_BEHIND for other in range(count))
+    replication = {name: str(value) for name, value in replication_settings(count).items()}
     return {
         "process.roles": "broker,controller",
         "node.id": str(node),
@@ -85,8 +87,7 @@ def _settings(node: int, count: int, port: int) -> Mapping[str, str]:
         "controller.listener.names": CONTROLLER_LISTENER,
         "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{at}" for at in controllers),
         "inter.broker.listener.name": "PLAINTEXT",
-        "default.replication.factor": str(min(3, count)),
-        "min.insync.replicas": str(min(2, count)),
+        **replication,
     }
 
 

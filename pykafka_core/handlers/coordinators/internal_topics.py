@@ -81,7 +81,7 @@ def coordinators_topic(context: Context, name: str) -> Slices[InternalTopic]:
     except InvalidReplicationFactorError as error:
         raise InvalidReplicationFactorError(
             f"{name} cannot be created: {error} "
-            f"Start more brokers, or lower {made_of.replication_factor}."
+            f"{made_of.replication_factor} needs {factor} running broker(s)."
         ) from error
     overrides = {**made_of.fixed, **given}
     return (yield from _made(context, name, count, placer, factor, overrides))

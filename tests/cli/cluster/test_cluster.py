@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core.broker.start.plan import plan
 from pykafka_core.config import BrokerConfigs
-from tests.cluster.clients import isr_of
+from tests.cluster.clients import isr_of, read_by_group
 from tests.support.cli import run
 from tests.support.evidence.logs import new_log
 from tests.support.patience import PATIENCE_S, eventually
@@ -77,9 +77,9 @@ class Up(NamedTuple):
 
 
 @contextmanager
-def up(folder: Path, port: int) -> Iterator[Up]:
-    """Run three nodes until the end of the block."""
-    command = [sys.executable, "-m", "pykafka_core.cli", "cluster", "up", "3", str(folder)]
+def up(folder: Path, port: int, nodes: int = 3) -> Iterator[Up]:
+    """Run nodes until the end of the block."""
+    command = [sys.executable, "-m", "pykafka_core.cli", "cluster", "up", str(nodes), str(folder)]
     with new_log("cluster up") as log:
         process = subprocess.Popen(
             [*command, "--port", str(port)], stdout=subprocess.PIPE, stderr=log, text=True
@@ -129,6 +129,20 @@ def test_three_nodes_start_with_one_command_and_restart(tmp_path: Path) -> None:
         assert set(found.brokers) == {1, 2, 3}
         partitions = found.topics["orders"].partitions.values()
         assert [sorted(partition.replicas) for partition in partitions] == [[1, 2, 3]] * 2
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_small_cluster_has_groups_and_transactions(tmp_path: Path, nodes: int) -> None:
+    with up(tmp_path, free_ports(), nodes) as (_, brokers, _):
+        admin = AdminClient({"bootstrap.servers": brokers})
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(PATIENCE_S)
+        producer = Producer({"bootstrap.servers": brokers, "transactional.id": "t"})
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        producer.produce("orders", b"value")
+        producer.commit_transaction(PATIENCE_S)
+        assert read_by_group(brokers, "readers", "orders", 1) == [b"value"]
 
 
 @pytest.mark.kill
