@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_wire::{Chunks, decoded_size};
+use pykafka_wire::{Chunks, DecodeError, decoded_size};
 use tokio::sync::oneshot;
 
 use crate::api::context::{Context, Outcome};
@@ -45,8 +45,11 @@ pub(crate) fn park(
     let room = Room::new(room_of_answer);
     let parked = room.clone();
     let answered = async move {
-        let measured = decoded_bytes(&ctx, &header, &body, &room).await;
-        let Some(decoded) = measured else { return Outcome::failed() };
+        let decoded = match decoded_bytes(&ctx, &header, &body, &room).await {
+            Some(Ok(decoded)) => decoded,
+            Some(Err(error)) => return Outcome::malformed(error),
+            None => return Outcome::failed(),
+        };
         let bytes = body.len() + decoded;
         if bytes > ctx.memory.decoded_bytes_max {
             return Outcome::malformed(format_args!("it takes {bytes} bytes once it is decoded"));
@@ -90,13 +93,18 @@ async fn answered(ctx: &Context, room: &Room, mut said: oneshot::Receiver<Said>)
 }
 
 /// Returns the size of the decoded `body` in Python, which `room` covers in the meantime; `None` if
-/// the thread panicked. The size is 0 if `body` cannot be parsed, because Python stops decoding at
-/// the error.
-async fn decoded_bytes(ctx: &Context, header: &Header, body: &Bytes, room: &Room) -> Option<usize> {
+/// the thread panicked. An invalid `body` never reaches Python, which would decode it up to the
+/// error.
+async fn decoded_bytes(
+    ctx: &Context,
+    header: &Header,
+    body: &Bytes,
+    room: &Room,
+) -> Option<Result<usize, DecodeError>> {
     let (api_key, version) = (header.api_key, header.api_version);
     let (body_there, room_there) = (body.clone(), room.clone());
     let decoded = move || {
-        let bytes = decoded_size(api_key, version, &body_there).unwrap_or(0);
+        let bytes = decoded_size(api_key, version, &body_there);
         drop(room_there);
         bytes
     };

@@ -382,7 +382,8 @@ async fn requests_beyond_the_limit_of_running_ones_reach_python_and_hold_no_memo
     let mut clients: Vec<_> = (0..3).map(|_| broker.connect()).collect();
     let mut requests = Vec::new();
     for client in &mut clients {
-        client.send(CONTROL, CONTROL_VERSION, &[7; BYTES]);
+        // Bytes after the end of a message are ignored.
+        client.send(CONTROL, CONTROL_VERSION, &[CONTROL_BODY, &[0; BYTES]].concat()[..BYTES]);
         requests.push(broker.request().await);
     }
     let memory = &broker.0.ctx.memory;
@@ -401,6 +402,20 @@ async fn requests_beyond_the_limit_of_running_ones_reach_python_and_hold_no_memo
         broker.respond(request, &[]);
         client.receive_control().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_request_closes_its_connection_and_never_reaches_python() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    let first = client.send_control();
+    client.send(CONTROL, CONTROL_VERSION, &CONTROL_BODY[1..]);
+    broker.respond_next().await;
+    assert_eq!(client.receive_control().await.0, first);
+    assert_eq!(client.peer.receive(1).await, None);
+    assert_eq!((broker.0.ctx.requests.count(), broker.0.ctx.events.count()), (0, 0));
+    assert_eq!(broker.connections_killed(), 1);
+    broker.assert_logged("malformed request: ");
 }
 
 #[tokio::test(start_paused = true)]
