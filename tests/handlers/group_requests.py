@@ -28,22 +28,24 @@ def broker_with_coordinator(
     return broker
 
 
-def join_request(member_id: str = "", **changes: object) -> JoinGroupRequest:
+def join_request(
+    member_id: str = "", metadata: bytes = b"m", **changes: object
+) -> JoinGroupRequest:
     fields: dict[str, object] = {
         "group_id": "g",
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 60_000,
         "member_id": member_id,
         "protocol_type": "consumer",
-        "protocols": [JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+        "protocols": [JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)],
         **changes,
     }
     return JoinGroupRequest(**fields)  # type: ignore[arg-type]
 
 
-def joined(broker: SimulatedBroker, group_id: str = "g") -> str:
+def joined(broker: SimulatedBroker, group_id: str = "g", metadata: bytes = b"m") -> str:
     """Join one member, whose group becomes stable; return its id."""
-    answer = broker.ask(join_request(group_id=group_id), 3)
+    answer = broker.ask(join_request(group_id=group_id, metadata=metadata), 3)
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code == 0
     part = SyncGroupRequest.SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"a")

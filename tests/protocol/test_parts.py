@@ -81,6 +81,13 @@ def test_lists_of_strings_are_split_into_parts() -> None:
     assert (again, parts >= 100) == (message, True)
 
 
+def test_part_ends_after_a_large_field() -> None:
+    message = DeleteTopicsRequest(topic_names=["t" * 20_000] * 10)
+    written, parts = in_parts(MessageEncoder(message, 1).write, 10**9)
+    assert (bytes(written), parts) == (encode_message(message, 1), 11)
+    assert in_parts(MessageEncoder(message, 1).measure, 10**9) == (len(bytes(written)), 11)
+
+
 def test_bad_bytes_are_rejected_the_same_in_parts() -> None:
     body = encode_message(nested(2, 3), 1)
     for size in range(len(body)):

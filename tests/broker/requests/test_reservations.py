@@ -14,7 +14,7 @@ from pykafka_core.protocol.messages import (
     Message,
     OffsetFetchRequest,
 )
-from tests.handlers.group_requests import broker_with_coordinator, join_request
+from tests.handlers.group_requests import broker_with_coordinator, join_request, joined
 from tests.handlers.offset_requests import broker_with_topic, commit
 from tests.support.simulated.broker import SimulatedBroker
 
@@ -32,6 +32,12 @@ def broker_with_members() -> SimulatedBroker:
     for number in range(50):
         broker.send(join_request(group_instance_id=f"i{number}"), 5)
     broker.run()
+    return broker
+
+
+def broker_with_large_member() -> SimulatedBroker:
+    broker = broker_with_coordinator()
+    joined(broker, metadata=bytes(900_000))
     return broker
 
 
@@ -55,6 +61,7 @@ def waiting_for_memory(broker: SimulatedBroker, request: Message, version: int) 
     [
         (broker_with_offsets, fetch_of(), 9),
         (broker_with_members, DescribeGroupsRequest(groups=["g"] * REPEATED), 5),
+        (broker_with_large_member, DescribeGroupsRequest(groups=["g"]), 5),
     ],
 )
 def test_large_response_is_built_within_its_reservation(

@@ -19,6 +19,10 @@ use super::slots::Items;
 /// freed at once, which takes some 0.2 microseconds per element.
 const REQUEST_ELEMENTS_MAX: usize = 100_000;
 
+/// A part of a response ends after the field that exceeds this size, so that a response of few large
+/// fields reserves its memory like one of many small fields.
+const PART_BYTES: usize = 16 << 10;
+
 #[cold]
 fn too_many_elements() -> PyErr {
     ProtocolError::new_err(format!("more than {REQUEST_ELEMENTS_MAX} elements in one request"))
@@ -129,11 +133,15 @@ impl MessageEncoder {
 }
 
 impl MessageEncoder {
-    /// Writes up to `fields_max` fields and list elements; returns whether the message is complete.
+    /// Writes up to `fields_max` fields and list elements, fewer if they are large; returns whether
+    /// the message is complete.
     fn advance(&mut self, py: Python<'_>, fields_max: usize) -> PyResult<bool> {
-        let mut writer = Writer::new(&mut self.out, self.plan.version, self.plan.flexible);
+        let full = self.out.len() + PART_BYTES;
         for _ in 0..fields_max {
-            let Some(writing) = self.open.last_mut() else { break };
+            let Some(writing) = self.open.last_mut().filter(|_| self.out.len() <= full) else {
+                break;
+            };
+            let mut writer = Writer::new(&mut self.out, self.plan.version, self.plan.flexible);
             match writing.write_one(py, self.layouts, &mut writer)? {
                 Wrote::One => {}
                 Wrote::All => drop(self.open.pop()),
