@@ -4,20 +4,25 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
-from pykafka_core.protocol import decode_response
+from pykafka_core.protocol import decode_response, encode_message
 from pykafka_core.protocol.connection import encode_frame, encode_header
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
+    DescribeGroupsRequest,
     FetchRequest,
     FindCoordinatorRequest,
+    JoinGroupRequest,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
     ProduceRequest,
+    SyncGroupRequest,
 )
 
 from .batches import (
@@ -36,6 +41,7 @@ WHOLE_MIB = 128
 """Maximum size of a batch after inflation; only one is inflated as a whole at a time."""
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 2, 3, 19, 32
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
+JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS = 11, 14, 15
 
 
 @contextmanager
@@ -237,18 +243,88 @@ def leave_offsets(address: str, connections: int = 60, repeated: int = 60) -> No
         assert [len(group.topics[0].partitions) for group in answer.groups] == [3_000] * repeated
 
 
+def leave_descriptions(address: str, connections: int = 30, groups: int = 8) -> None:
+    """Request the description of groups with large metadata, and read no response."""
+    names = [f"described-{number}" for number in range(groups)]
+    describing = encode_frame(DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=names))
+    with ExitStack() as stack:
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        _find_coordinator(peers[0])
+        # The first rebalance of each group waits for further members.
+        with ThreadPoolExecutor(groups) as threads:
+            list(threads.map(partial(_join, metadata=bytes(900_000)), peers, names))
+        for peer in peers:
+            peer.sendall(describing)
+        _serves(address)
+        answer = receive(peers[-1], DESCRIBE_GROUPS, 5)
+        assert [len(group.members[0].member_metadata) for group in answer.groups] == [
+            900_000
+        ] * groups
+
+
+def _join(connection: socket.socket, name: str, metadata: bytes) -> None:
+    """Join the only member of a group, which becomes stable."""
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)
+    joining = JoinGroupRequest(
+        group_id=name,
+        group_instance_id="member",
+        session_timeout_ms=300_000,
+        rebalance_timeout_ms=300_000,
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    deadline = time.monotonic() + PATIENCE_S
+    code = -1
+    while code:
+        assert time.monotonic() < deadline, code
+        connection.sendall(encode_frame(JOIN_GROUP, 7, joining))
+        joined = receive(connection, JOIN_GROUP, 7)
+        code = joined.error_code
+    assigned = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id)
+    syncing = SyncGroupRequest(
+        group_id=name,
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        group_instance_id="member",
+        assignments=[assigned],
+    )
+    connection.sendall(encode_frame(SYNC_GROUP, 4, syncing))
+    assert receive(connection, SYNC_GROUP, 4).error_code == 0
+
+
+def end_requests_with_an_error(address: str, connections: int = 60, topics: int = 99_000) -> None:
+    """Send requests that are many times larger once decoded, and invalid at their end."""
+    valid = bytes(encode_message(OffsetCommitRequest(topics=[_NO_PARTITIONS] * topics), 9))
+    frame = encode_header(OFFSET_COMMIT, 9, 1, "test") + valid[:-1]
+    with ExitStack() as stack:
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        _find_coordinator(peers[0])
+        for peer in peers:
+            peer.sendall(struct.pack(">i", len(frame)) + frame)
+        for peer in peers:
+            assert peer.recv(1) == b"", "the broker closes the connection"
+    _serves(address)
+
+
+_NO_PARTITIONS = OffsetCommitRequest.OffsetCommitRequestTopic(name="", partitions=[])
+
+
 def _commit(connection: socket.socket, request: bytes) -> None:
     """Commit offsets once the coordinator is loaded."""
-    connection.sendall(
-        encode_frame(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
-    )
-    receive(connection, FIND_COORDINATOR, 4)
+    _find_coordinator(connection)
     deadline = time.monotonic() + PATIENCE_S
     code = -1
     while code:
         assert time.monotonic() < deadline, code
         connection.sendall(request)
         code = receive(connection, OFFSET_COMMIT, 9).topics[0].partitions[0].error_code
+
+
+def _find_coordinator(connection: socket.socket) -> None:
+    connection.sendall(
+        encode_frame(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+    )
+    receive(connection, FIND_COORDINATOR, 4)
 
 
 def leave_records(address: str, connections: int = 60, batches: int = 8) -> None:
@@ -281,6 +357,8 @@ ATTACKS: dict[str, Callable[[str], None]] = {
         look_up_large_batches,
         leave_answers,
         leave_offsets,
+        leave_descriptions,
+        end_requests_with_an_error,
         leave_records,
     )
 }
