@@ -21,7 +21,7 @@ from pykafka_core.handlers.groups.describe_groups import (
     ANSWER_BYTES_MAX,
     GROUP_OPERATIONS,
 )
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, Reserve, Slices
 from pykafka_core.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -46,20 +46,21 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Slices[Co
     """Describe each group separately; a repeated group is read once."""
     named = list(dict.fromkeys(request.group_ids))
 
-    def reply(results: Sequence[Coordinated]) -> Slices[ConsumerGroupDescribeResponse]:
-        return _answer(context, request, dict(zip(named, results, strict=True)))
+    def reply(results: Sequence[Coordinated]) -> Slices[Reserve]:
+        return _reserve(context, request, dict(zip(named, results, strict=True)))
 
     operations = ((group_id, partial(describe_consumer_group, group_id)) for group_id in named)
     return (yield from coordinate_each(context, operations, reply))
 
 
-def _answer(
+def _reserve(
     context: Context, request: ConsumerGroupDescribeRequest, results: Mapping[str, Coordinated]
-) -> Slices[ConsumerGroupDescribeResponse]:
+) -> Slices[Reserve]:
+    """Choose the groups that the response has room for, and reserve its memory."""
     operations = (
         GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
     )
-    groups: list[ConsumerGroupDescribeResponse.DescribedGroup] = []
+    came: list[Described | _Group] = []
     bytes_left = ANSWER_BYTES_MAX
     for group_id in request.group_ids:
         yield
@@ -69,11 +70,25 @@ def _answer(
         elif bytes_left <= 0:
             code = CoordinatorNotAvailableError.code
         if code:
-            groups.append(_absent(group_id, code))
+            came.append(_absent(group_id, code))
             continue
         assert isinstance(described, Described), "a shard answers with a description"
         bytes_left -= _size(described)
-        groups.append((yield from _group(context, described, operations)))
+        came.append(described)
+    return Reserve(ANSWER_BYTES_MAX - bytes_left, partial(_answer, context, came, operations))
+
+
+def _answer(
+    context: Context,
+    came: Sequence[Described | _Group],
+    operations: int,
+) -> Slices[ConsumerGroupDescribeResponse]:
+    groups: list[_Group] = []
+    for one in came:
+        yield
+        if isinstance(one, Described):
+            one = yield from _group(context, one, operations)
+        groups.append(one)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

@@ -7,8 +7,11 @@ import pytest
 
 from pykafka_core._core import Cancelled
 from pykafka_core.coordinator.group.offsets.fetch import fetch_offsets
+from pykafka_core.handlers.groups import consumer_group_describe
 from pykafka_core.handlers.offsets import offset_fetch
 from pykafka_core.protocol.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
     Message,
@@ -92,6 +95,34 @@ def test_no_row_of_a_response_is_built_before_its_memory_is_reserved(
     broker.core.grant_memory()
     broker.run()
     assert len(rows) == PARTITIONS * REPEATED
+
+
+def test_no_member_of_a_response_is_built_before_its_memory_is_reserved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[object] = []
+    real = consumer_group_describe._member
+
+    def member(*arguments: Any) -> object:
+        built.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(consumer_group_describe, "_member", member)
+    broker = broker_with_coordinator()
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    broker.ask(joining, 1)
+    request = ConsumerGroupDescribeRequest(group_ids=["g"] * REPEATED)
+    waiting_for_memory(broker, request, 1)
+    assert built == []
+    broker.core.grant_memory()
+    broker.run()
+    assert len(built) == REPEATED
 
 
 @pytest.mark.parametrize("repeated", [1, REPEATED])
