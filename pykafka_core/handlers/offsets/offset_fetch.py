@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
+from pykafka_core.coordinator.group.offsets.fetch import Fetched, Reader, fetch_offsets
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
@@ -27,13 +27,14 @@ ANSWER_BYTES_MAX = 32 * 1024 * 1024
 """Limit for a response about many groups, or with repeated groups, with the objects that it is made
 of: some 200,000 rows. Clients must request the groups after it again."""
 _ROW_BYTES = 160
-"""Size of a row, encoded and as an object, without its metadata."""
+"""Size of a topic or a row, encoded and as an object, without metadata."""
 
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopics
 _Row = OffsetFetchResponse.OffsetFetchResponsePartitions
 _LATER = Coordinated(CoordinatorNotAvailableError.code)
 _NOTHING = Committed(-1, -1, "", -1)
+_NO_OFFSETS = Fetched({}, frozenset(), {}, {})
 
 
 class _Asked(NamedTuple):
@@ -51,21 +52,18 @@ class _Wanted(NamedTuple):
 
     group_id: str
     topics: Sequence[_Asked] | None
-    member_id: str | None = None
-    member_epoch: int = -1
+    reader: Reader = Reader()
 
     @property
     def read(self) -> "_Read":
         """The read that has its offsets."""
-        return _Read(self.group_id, self.member_id, self.member_epoch, self.topics is None)
+        return _Read(self.group_id, self.topics is None)
 
 
 class _Read(NamedTuple):
     """One read of a group, which all rows of a request about it share."""
 
     group_id: str
-    member_id: str | None
-    member_epoch: int
     is_of_all: bool
 
 
@@ -76,10 +74,12 @@ def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
     """
     wanted = yield from _wanted(context, request)
     names: dict[_Read, set[str]] = {}
+    readers: dict[_Read, set[Reader]] = {}
     for one in wanted:
         yield
         of_read = names.setdefault(one.read, set())
         of_read.update(topic.name for topic in one.topics or () if topic.name is not None)
+        readers.setdefault(one.read, set()).add(one.reader)
 
     def reply(results: Sequence[Coordinated]) -> Slices[Made]:
         return _reserve(context, request, wanted, dict(zip(names, results, strict=True)))
@@ -91,8 +91,7 @@ def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
                 fetch_offsets,
                 read.group_id,
                 None if read.is_of_all else of_read,
-                member_id=read.member_id,
-                member_epoch=read.member_epoch,
+                readers[read],
             ),
         )
         for read, of_read in names.items()
@@ -114,7 +113,7 @@ def _wanted(context: Context, request: OffsetFetchRequest) -> Slices[list[_Wante
             yield
             assert found is not None, "there are topics"
             found.append(_asked(context, topic))
-        wanted.append(_Wanted(group.group_id, found, group.member_id, group.member_epoch))
+        wanted.append(_Wanted(group.group_id, found, Reader(group.member_id, group.member_epoch)))
     return wanted
 
 
@@ -137,9 +136,16 @@ def _reserve(
     for one in wanted:
         yield
         # The first group is always included, whatever its size.
-        came.append(results[one.read] if bytes_left > 0 or not came else _LATER)
+        came.append(_result(one, results[one.read]) if bytes_left > 0 or not came else _LATER)
         bytes_left -= yield from _size(context, one, came[-1])
     return Reserve(ANSWER_BYTES_MAX - bytes_left, lambda: _answer(context, request, wanted, came))
+
+
+def _result(wanted: _Wanted, result: Coordinated) -> Coordinated:
+    """Return the result for the reader of a group."""
+    if isinstance(result.answer, Fetched) and wanted.reader in result.answer.refused:
+        return Coordinated(result.answer.refused[wanted.reader])
+    return result
 
 
 def _size(context: Context, wanted: _Wanted, result: Coordinated) -> Slices[int]:
@@ -147,6 +153,8 @@ def _size(context: Context, wanted: _Wanted, result: Coordinated) -> Slices[int]
     if not isinstance(fetched, Fetched):
         return size
     for topic in _topics(context, wanted, fetched):
+        yield
+        size += _ROW_BYTES
         offsets = fetched.offsets.get(topic.name or "", {})
         for partition in topic.partitions:
             yield
@@ -181,10 +189,11 @@ def _group(
     if code and context.caller.api_version >= ERROR_VERSION:
         return _Group(group_id=wanted.group_id, error_code=code, topics=[])
     if code:
-        fetched = Fetched({}, frozenset(), {})
+        fetched = _NO_OFFSETS
     assert isinstance(fetched, Fetched), "a shard answers with offsets"
     topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
     for topic in _topics(context, wanted, fetched):
+        yield
         name = _current_name(topic, fetched)
         rows: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = []
         for partition in topic.partitions:

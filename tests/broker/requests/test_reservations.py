@@ -142,6 +142,29 @@ def test_repeated_group_is_read_once(monkeypatch: pytest.MonkeyPatch, repeated: 
     assert [len(group.topics[0].partitions) for group in answer.groups] == [PARTITIONS] * repeated
 
 
+def test_group_is_read_once_for_any_number_of_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[object] = []
+
+    def counted(*arguments: Any, **named: Any) -> None:
+        reads.append(arguments)
+        fetch_offsets(*arguments, **named)
+
+    monkeypatch.setattr(offset_fetch, "fetch_offsets", counted)
+    broker = broker_with_offsets()
+    groups = [fetch_of(member_id=str(number)).groups[0] for number in range(REPEATED)]
+    request = OffsetFetchRequest(groups=groups)
+    answer: Any = broker.ask(request, 9)
+    assert len(reads) == 1
+    assert [len(group.topics[0].partitions) for group in answer.groups] == [PARTITIONS] * REPEATED
+
+
+def test_topics_without_partitions_take_slices_and_memory() -> None:
+    broker = broker_with_offsets()
+    topic = OffsetFetchRequest.OffsetFetchRequestTopics(name="t", partition_indexes=[])
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=[topic] * 10_000)
+    waiting_for_memory(broker, OffsetFetchRequest(groups=[group]), 9)
+
+
 def test_request_of_a_closed_connection_waits_for_no_memory() -> None:
     broker = broker_with_offsets()
     asked = waiting_for_memory(broker, fetch_of(), 9)

@@ -12,7 +12,7 @@ from pykafka_core.coordinator.group.offsets.commit import (
     stored_offset,
 )
 from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
-from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
+from pykafka_core.coordinator.group.offsets.fetch import Fetched, Reader, fetch_offsets
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
 from pykafka_core.coordinator.group.state import GroupState
@@ -71,7 +71,7 @@ class ShardWorld:
         self._replay((producer_id, committed))
 
     def fetched(self, group_id: str, topics: Sequence[str] | None = None) -> Fetched:
-        answer = self.ask(partial(fetch_offsets, group_id, topics))
+        answer = self.ask(partial(fetch_offsets, group_id, topics, [Reader()]))
         assert isinstance(answer, Fetched)
         return answer
 
