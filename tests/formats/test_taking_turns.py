@@ -1,12 +1,14 @@
 """Apache Kafka and our broker open one data directory in turn, and read each other's topics."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka
 from pykafka_core import Broker
+from pykafka_core.errors import StorageLockedError
 from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.jvm
@@ -55,5 +57,23 @@ def test_kafka_and_we_open_one_directory_in_turn(tmp_path: Path) -> None:
                     use(broker.bootstrap_servers, f"ours-{turn}-{step}", expected)
             kafka.start()
         assert topics_of(kafka.bootstrap) >= expected
+    finally:
+        kafka.stop()
+
+
+def test_kafka_and_we_do_not_open_one_directory_at_once(tmp_path: Path) -> None:
+    kafka = ApacheKafka(tmp_path, jvm=QUICK_TO_START)
+    try:
+        with pytest.raises(StorageLockedError):
+            Broker(kafka.data)
+        kafka.halt()
+        with Broker(kafka.data) as broker:
+            create(broker.bootstrap_servers, "ours")
+            shutil.copytree(kafka.data, tmp_path / "copy")
+            with pytest.raises(RuntimeError, match="ended with"):
+                kafka.start()
+            create(broker.bootstrap_servers, "more")
+        kafka.start()
+        assert topics_of(kafka.bootstrap) >= {"ours", "more"}
     finally:
         kafka.stop()

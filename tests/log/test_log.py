@@ -1,6 +1,9 @@
 """The log as a library."""
 
 import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -74,6 +77,30 @@ def test_writable_log_is_exclusive_and_a_reader_needs_no_lock(tmp_path: Path) ->
             assert [record.value for record in reader] == [b"v"]
             with pytest.raises(errors.StorageError):
                 reader.append([(None, b"w")])
+
+
+def test_close_of_another_descriptor_does_not_release_the_lock(tmp_path: Path) -> None:
+    """Programs copy or read a directory that they have open, with its lock file."""
+    path = tmp_path / "events-0"
+    with open_log(path) as log:
+        shutil.copytree(path, tmp_path / "copy")
+        (path / ".lock").open().close()
+        assert opened_by_another_process(path) == "StorageLockedError"
+        log.append([(None, b"v")])
+    assert opened_by_another_process(path) == "1"
+
+
+def opened_by_another_process(path: Path) -> str:
+    """Return the log end offset of a log that another process opens, or the error."""
+    program = (
+        "import sys\n"
+        "from pykafka_core.log import Log\n"
+        "try:\n"
+        "    with Log.open(sys.argv[1]) as log: print(log.log_end_offset)\n"
+        "except Exception as error: print(type(error).__name__)\n"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_partition_of_a_data_directory_takes_that_directorys_lock(tmp_path: Path) -> None:

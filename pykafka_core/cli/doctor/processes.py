@@ -27,18 +27,35 @@ class Listening(NamedTuple):
 
 
 def lock_holder(path: Path) -> int | None:
-    """Return the process that has an ``fcntl`` lock on a file."""
+    """Return the process that has an ``fcntl`` lock on a file, or one of several.
+
+    A POSIX lock, as Apache Kafka takes it, has the process id. A lock of an open file description,
+    as this package takes it, has -1 instead, and is found among the open files of each process.
+    """
     with suppress(OSError, ValueError):
         wanted = path.stat()
         for line in (_PROC / "locks").read_text().splitlines():
             fields = line.split()
             # "1: POSIX ADVISORY WRITE 4711 08:01:1234 0 EOF"; a waiting process has "->" after the
             # number.
-            if len(fields) == 8 and fields[1] == "POSIX":
+            if len(fields) == 8 and fields[1] in {"POSIX", "OFDLCK"}:
                 major, minor, inode = fields[5].split(":")
                 device = os.makedev(int(major, 16), int(minor, 16))
                 if int(inode) == wanted.st_ino and device == wanted.st_dev:
-                    return int(fields[4])
+                    process = int(fields[4])
+                    return process if process > 0 else _description_holder(fields[5])
+    return None
+
+
+def _description_holder(file: str) -> int | None:
+    """Return a process with a descriptor that locks a file, given as in ``/proc/locks``."""
+    for process in _PROC.glob("[0-9]*"):
+        with suppress(OSError):
+            for descriptor in (process / "fdinfo").iterdir():
+                with suppress(FileNotFoundError):
+                    text = descriptor.read_text()
+                    if "OFDLCK" in text and file in text.split():
+                        return int(process.name)
     return None
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker, Cluster
-from pykafka_core.errors import ForkedError
+from pykafka_core.errors import ForkedError, StorageLockedError
 from pykafka_core.log import Log
-from tests.broker.forks.children import exit_code
+from tests.broker.forks.children import exit_code, living_child
 from tests.broker.forks.records import fetch, produce
 from tests.support.wire import Connection
 
@@ -103,6 +103,24 @@ def test_child_cannot_use_the_log_of_its_parent(tmp_path: Path) -> None:
         ]
         assert exit_code(lambda: refuse_each(uses)) == 0
         assert len(list(log)) == 1
+
+
+def refuse_to_open(data: Path) -> None:
+    with pytest.raises(StorageLockedError):
+        Broker(data)
+
+
+def test_child_cannot_open_the_directory_of_its_parent(tmp_path: Path) -> None:
+    with Broker(tmp_path):
+        assert exit_code(lambda: refuse_to_open(tmp_path)) == 0
+        assert exit_code(lambda: refuse_to_open(tmp_path)) == 0, "the first child released nothing"
+
+
+def test_directory_is_free_after_a_close_while_a_child_lives(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    with living_child():
+        broker.close()
+        Broker(tmp_path).close()
 
 
 @pytest.mark.cluster

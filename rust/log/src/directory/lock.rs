@@ -1,26 +1,34 @@
 //! Allows one process per log directory, and one opener per process.
 //!
-//! Apache Kafka also takes an `fcntl` lock on `.lock`, so each excludes the other; `flock` would
-//! not. An `fcntl` lock belongs to the process: it does not stop a second opener in the same
-//! process, and closing *any* descriptor of the file releases it. So a process-wide registry is
-//! checked first, and only this module opens `.lock`.
+//! The lock is an `fcntl` lock on `.lock`, as Apache Kafka takes it, so each excludes the other;
+//! `flock` would not. It belongs to the open file description (`F_OFD_SETLK`), and ends with the
+//! descriptor that took it. A POSIX lock (`F_SETLK`) belongs to the process, which loses it when
+//! any code closes any descriptor of the file, as a copy of the directory does. It is only the
+//! fallback for kernels without the other kind.
+//!
+//! A process-wide registry distinguishes an opener in this process from one in another process, and
+//! makes the fallback exclude a second opener in the same process.
 //!
 //! A forked child does not hold the lock and must not use the files that its parent opened:
-//! [`DirectoryLock::check_process`] fails there. The child has its own registry.
+//! [`DirectoryLock::check_process`] fails there. The child has its own registry, and its copy of
+//! the descriptor is closed at the fork: otherwise the child would hold the lock too.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use libc::{c_int, c_short};
 use pykafka_forks::{ForkClosed, Mutex, OfProcess, PerProcess};
-use rustix::fs::{FlockOperation, OFlags};
-use rustix::io::Errno;
-use rustix::process::{Flock, FlockType};
+use rustix::fs::OFlags;
 
 /// The file that is locked.
 pub const LOCK_FILE: &str = ".lock";
+
+/// The commands that take the lock, best first.
+const COMMANDS: [c_int; 2] = [libc::F_OFD_SETLK, libc::F_SETLK];
 
 /// Device and inode of a directory, which do not depend on how its path is written.
 type DirectoryId = (u64, u64);
@@ -66,6 +74,8 @@ pub struct DirectoryLock {
 #[derive(Debug)]
 struct Held {
     id: DirectoryId,
+    /// The one of [`COMMANDS`] that took the lock.
+    command: c_int,
     /// The lock is held while this file is open; `None` only during the drop.
     file: Option<ForkClosed<File>>,
 }
@@ -82,15 +92,11 @@ impl DirectoryLock {
             return Err(LockError::Held { dir: dir.to_owned(), here: true });
         }
         let file = ForkClosed::new(open_lock_file(dir).map_err(failed)?);
-        match rustix::fs::fcntl_lock(&*file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::AGAIN | Errno::ACCESS) => {
-                return Err(LockError::Held { dir: dir.to_owned(), here: false });
-            }
-            Err(error) => return Err(failed(error.into())),
-        }
+        let Some(command) = lock(&file, &COMMANDS).map_err(failed)? else {
+            return Err(LockError::Held { dir: dir.to_owned(), here: false });
+        };
         open.insert(id);
-        let held = OfProcess::new(Held { id, file: Some(file) });
+        let held = OfProcess::new(Held { id, command, file: Some(file) });
         Ok(DirectoryLock { dir: dir.to_owned(), held })
     }
 
@@ -98,15 +104,15 @@ impl DirectoryLock {
     /// and writes nothing.
     pub(crate) fn is_held(dir: &Path) -> bool {
         let Ok(metadata) = fs::metadata(dir) else { return false };
-        // Held throughout: if this process took the lock during the check, closing the descriptor
-        // here would release it.
+        // Held throughout: if this process took the lock of the fallback during the check, closing
+        // the descriptor here would release it.
         let open = OPEN.get().lock();
         if open.contains(&(metadata.dev(), metadata.ino())) {
             return true;
         }
         let Ok(file) = open_options().read(true).open(dir.join(LOCK_FILE)) else { return false };
-        let wanted = Flock::from(FlockType::WriteLock);
-        rustix::process::fcntl_getlk(&file, &wanted).is_ok_and(|held| held.is_some())
+        control(&file, libc::F_GETLK, libc::F_WRLCK)
+            .is_ok_and(|found| c_int::from(found) != libc::F_UNLCK)
     }
 
     /// The directory.
@@ -121,6 +127,38 @@ impl DirectoryLock {
         }
         Err(LockError::Forked { dir: self.dir.clone() })
     }
+}
+
+/// Locks a file with the first of `commands` that the kernel supports, and returns that command;
+/// `None` if another process holds the lock. Does not block.
+fn lock(file: &File, commands: &[c_int]) -> io::Result<Option<c_int>> {
+    let mut unsupported = io::Error::from(io::ErrorKind::Unsupported);
+    for command in commands {
+        match control(file, *command, libc::F_WRLCK) {
+            Ok(_) => return Ok(Some(*command)),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EACCES) => return Ok(None),
+                Some(libc::EINVAL) => unsupported = error,
+                _ => return Err(error),
+            },
+        }
+    }
+    Err(unsupported)
+}
+
+/// Calls `fcntl` with a lock of a whole file, and returns the kind of lock that it stores.
+fn control(file: &File, command: c_int, kind: c_int) -> io::Result<c_short> {
+    let mut lock = libc::flock {
+        l_type: kind as c_short,
+        l_whence: libc::SEEK_SET as c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    #[expect(unsafe_code, reason = "rustix has no locks of open file descriptions")]
+    // SAFETY: the descriptor is open, and each command of this module reads or writes a `flock`.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(lock.l_type) }
 }
 
 fn open_lock_file(dir: &Path) -> io::Result<File> {
@@ -140,7 +178,10 @@ impl Drop for Held {
         // Closed under the registry's mutex: a close after another opener has locked would release
         // its lock.
         let mut open = OPEN.get().lock();
-        drop(self.file.take());
+        if let Some(file) = self.file.take() {
+            // A child that was forked while the file was being opened may have a copy.
+            let _ = control(&file, self.command, libc::F_UNLCK);
+        }
         open.remove(&self.id);
     }
 }
@@ -168,23 +209,60 @@ mod tests {
         DirectoryLock::acquire(&link).unwrap();
     }
 
-    #[test]
-    fn another_process_is_kept_out_until_the_lock_is_dropped() {
-        let dir = tempfile::tempdir().unwrap();
+    /// Whether another process, which takes a POSIX lock as Apache Kafka does, is kept out.
+    fn keeps_others_out(dir: &Path) -> bool {
         let try_lock = "import fcntl, sys\n\
              file = open(sys.argv[1], 'r+')\n\
              try: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n\
              except OSError: sys.exit(7)";
-        let outcome = || {
-            let path = dir.path().join(LOCK_FILE);
-            let status = Command::new("python3").args(["-c", try_lock]).arg(path).status();
-            status.unwrap().code()
-        };
+        let path = dir.join(LOCK_FILE);
+        let status = Command::new("python3").args(["-c", try_lock]).arg(path).status();
+        match status.unwrap().code() {
+            Some(7) => true,
+            Some(0) => false,
+            code => panic!("{code:?}"),
+        }
+    }
+
+    #[test]
+    fn another_process_is_kept_out_until_the_lock_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
         let lock = DirectoryLock::acquire(dir.path()).unwrap();
         assert!(DirectoryLock::acquire(dir.path()).is_err(), "and trying again here frees nothing");
-        assert_eq!(outcome(), Some(7));
+        assert!(keeps_others_out(dir.path()));
         drop(lock);
-        assert_eq!(outcome(), Some(0));
+        assert!(!keeps_others_out(dir.path()));
+    }
+
+    #[test]
+    fn closing_another_descriptor_of_the_file_releases_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let _lock = DirectoryLock::acquire(dir.path()).unwrap();
+        drop(File::open(dir.path().join(LOCK_FILE)).unwrap());
+        fs::copy(dir.path().join(LOCK_FILE), dir.path().join("copy")).unwrap();
+        assert!(keeps_others_out(dir.path()));
+    }
+
+    #[test]
+    fn drop_releases_a_lock_whose_descriptor_was_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = DirectoryLock::acquire(dir.path()).unwrap();
+        let copy = lock.held.file.as_ref().unwrap().try_clone().unwrap();
+        assert!(keeps_others_out(dir.path()));
+        drop(lock);
+        assert!(!keeps_others_out(dir.path()));
+        drop(copy);
+    }
+
+    #[test]
+    fn kernel_without_locks_of_descriptions_gets_posix_locks() {
+        const UNKNOWN: c_int = 9999;
+        let dir = tempfile::tempdir().unwrap();
+        let file = open_lock_file(dir.path()).unwrap();
+        assert_eq!(lock(&file, &[UNKNOWN, libc::F_SETLK]).unwrap(), Some(libc::F_SETLK));
+        assert!(keeps_others_out(dir.path()));
+        let error = lock(&file, &[UNKNOWN]).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }
 
     #[test]
