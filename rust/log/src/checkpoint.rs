@@ -57,13 +57,26 @@ pub const META_PROPERTIES_FILE: &str = "meta.properties";
 pub fn read_offsets(bytes: &[u8]) -> Result<PartitionOffsets, CheckpointError> {
     if bytes.is_empty() {
         return Ok(PartitionOffsets::new());
+    read_rows(bytes, |offset| offset >= 0)
+}
+
+/// Reads the checkpoint of topic ids, which may be negative numbers, as [`read_offsets`] does.
+pub fn read_topic_ids(bytes: &[u8]) -> Result<PartitionOffsets, CheckpointError> {
+    read_rows(bytes, |_| true)
+}
+
+fn read_rows(
+    bytes: &[u8],
+    is_valid: impl Fn(i64) -> bool,
+) -> Result<PartitionOffsets, CheckpointError> {
     }
     let entry = |line: &str| {
         let mut fields = line.rsplitn(3, ' ');
         let (offset, partition, topic) = (fields.next()?, fields.next()?, fields.next()?);
         let partition = partition.parse().ok().filter(|index: &i32| *index >= 0)?;
         let is_name = !topic.is_empty();
-        is_name.then_some(((topic.to_owned(), partition), offset.parse().ok()?))
+        is_name.then_some(((topic.to_owned(), partition), offset))
+        let offset = offset.parse().ok().filter(|offset| is_valid(*offset))?;
     };
     Ok(read_entries(bytes, entry)?.into_iter().collect())
 }

@@ -33,6 +33,7 @@ fn doubtful_checkpoints_are_errors() {
         "0\n1\na 0 1 x\n",
         "0\n1\na x 1\n",
         "0\n1\na -1 1\n",
+        "0\n1\na 0 -1\n",
         "0\n1\na 0 9223372036854775808\n",
         "0\n1\n\n",
         "0\n99999999999999999999\na 0 1\n",
@@ -116,7 +117,9 @@ proptest! {
     fn offsets_round_trip(
         offsets in prop::collection::btree_map(("[a-zA-Z0-9._-]{1,20}", 0..i32::MAX), any::<i64>(), 0..20)
     ) {
-        prop_assert_eq!(read_offsets(&write_offsets(&offsets)), Ok(offsets));
+        let written = write_offsets(&offsets);
+        prop_assert_eq!(read_offsets(&written).is_ok(), offsets.values().all(|offset| *offset >= 0));
+        prop_assert_eq!(read_topic_ids(&written), Ok(offsets));
     }
 
     #[test]

@@ -310,6 +310,9 @@ fn read_offsets(
         Ok(bytes) if bytes.is_empty() && begun.has_content(name) => {
             Err(malformed(CheckpointError::Empty))
         }
+        Ok(bytes) if name == checkpoint::TOPIC_ID_FILE => {
+            checkpoint::read_topic_ids(&bytes).map_err(malformed)
+        }
         Ok(bytes) => checkpoint::read_offsets(&bytes).map_err(malformed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PartitionOffsets::new()),
         Err(error) => Err(StorageError::io("read", &path, error).into()),
