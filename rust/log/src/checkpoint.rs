@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io;
 use std::path::Path;
 
 use pykafka_record::LeaderEpoch;
 
 use crate::disk::Disk;
 use crate::epoch_cache::EpochEntry;
+use crate::error::{OpenError, StorageError};
 
 mod error;
 mod properties;
@@ -55,8 +57,6 @@ pub const META_PROPERTIES_FILE: &str = "meta.properties";
 /// An empty file has no entries: Apache Kafka creates such files at its first start. The topic may
 /// contain spaces, because a library's log is named after its directory.
 pub fn read_offsets(bytes: &[u8]) -> Result<PartitionOffsets, CheckpointError> {
-    if bytes.is_empty() {
-        return Ok(PartitionOffsets::new());
     read_rows(bytes, |offset| offset >= 0)
 }
 
@@ -69,14 +69,16 @@ fn read_rows(
     bytes: &[u8],
     is_valid: impl Fn(i64) -> bool,
 ) -> Result<PartitionOffsets, CheckpointError> {
+    if bytes.is_empty() {
+        return Ok(PartitionOffsets::new());
     }
     let entry = |line: &str| {
         let mut fields = line.rsplitn(3, ' ');
         let (offset, partition, topic) = (fields.next()?, fields.next()?, fields.next()?);
         let partition = partition.parse().ok().filter(|index: &i32| *index >= 0)?;
+        let offset = offset.parse().ok().filter(|offset| is_valid(*offset))?;
         let is_name = !topic.is_empty();
         is_name.then_some(((topic.to_owned(), partition), offset))
-        let offset = offset.parse().ok().filter(|offset| is_valid(*offset))?;
     };
     Ok(read_entries(bytes, entry)?.into_iter().collect())
 }
@@ -140,10 +142,38 @@ pub struct PartitionIdentity {
     pub partition: Option<i32>,
 }
 
-/// The topic id in a partition's directory; `None` if there is none that can be read.
-pub(crate) fn topic_id_in(disk: &dyn Disk, path: &Path) -> Option<[u8; 16]> {
-    let bytes = disk.read(&path.join(PARTITION_METADATA_FILE)).ok()?;
-    read_partition_metadata(&bytes).ok().map(|identity| identity.topic_id)
+impl PartitionIdentity {
+    /// True unless the topic or the partition differs.
+    pub(crate) fn may_equal(&self, other: &PartitionIdentity) -> bool {
+        self.topic_id == other.topic_id
+            && self.partition.zip(other.partition).is_none_or(|(this, that)| this == that)
+    }
+}
+
+/// The content of `partition.metadata` in a partition's directory; `None` without the file, or if a
+/// power cut left it blank.
+///
+/// # Errors
+/// The file cannot be read, or has other content: it may be that of any topic.
+pub(crate) fn identity_in(
+    disk: &dyn Disk,
+    dir: &Path,
+) -> Result<Option<PartitionIdentity>, OpenError> {
+    let path = dir.join(PARTITION_METADATA_FILE);
+    let bytes = match disk.read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        bytes => bytes.map_err(|error| StorageError::io("read", &path, error))?,
+    };
+    match read_partition_metadata(&bytes) {
+        Ok(identity) => Ok(Some(identity)),
+        Err(_) if is_blank(&bytes) => Ok(None),
+        Err(error) => Err(OpenError::Malformed { path, reason: error.to_string() }),
+    }
+}
+
+/// True for a file that a power cut left without content: it is empty, or has only zeros.
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Reads `partition.metadata`. Kafka writes two lines and ignores any others.

@@ -187,7 +187,8 @@ impl LogDirectory {
     fn partition_dir(&self, name: &str) -> Option<PartitionDir> {
         let (topic, partition) = parse_partition_dir(name)?;
         let path = self.dir.join(name);
-        let topic_id = checkpoint::topic_id_in(&*self.disk, &path);
+        let identity = checkpoint::identity_in(&*self.disk, &path).ok().flatten();
+        let topic_id = identity.map(|identity| identity.topic_id);
         Some(PartitionDir { path, topic: topic.to_owned(), partition, topic_id })
     }
 
@@ -264,7 +265,7 @@ impl LogDirectory {
         config: Arc<LogConfig>,
     ) -> Result<Option<Damage>, OpenError> {
         let (dir, key) = (self.partition_path(topic, partition), (topic.to_owned(), partition));
-        let mut options = self.options(dir, &key, Some(topic_id), config);
+        let mut options = self.options(dir, &key, Some(topic_id), config)?;
         if options.checkpointed.recovery_point == 0 && !self.disk.exists(&options.dir) {
             return Ok(None);
         }
@@ -288,7 +289,7 @@ impl LogDirectory {
             self.forget_earlier_topic(&key, topic_id)?;
         }
         self.checkpoint_before_reuse(&dir, &key)?;
-        let (log, recovery) = Log::open(self.options(dir, &key, topic_id, config))?;
+        let (log, recovery) = Log::open(self.options(dir, &key, topic_id, config)?)?;
         let log = Arc::new(log);
         let mut state = self.state.lock();
         state.offsets.accept_gaps(&key, recovery.gaps_below);
@@ -310,8 +311,8 @@ impl LogDirectory {
         key: &(String, i32),
         topic_id: Option<[u8; 16]>,
         config: Arc<LogConfig>,
-    ) -> LogOptions {
-        let checkpointed = self.rows_of(key, topic_id);
+    ) -> Result<LogOptions, OpenError> {
+        let checkpointed = self.rows_of(key, topic_id)?;
         let may_cut = {
             let offsets = &self.state.lock().offsets;
             offsets.knows_recovery_points && !offsets.is_of_one_log
@@ -323,7 +324,7 @@ impl LogDirectory {
         } else {
             OnDamage::CutUnsynced
         };
-        LogOptions {
+        Ok(LogOptions {
             dir,
             config,
             disk: self.disk.clone(),
@@ -337,7 +338,7 @@ impl LogDirectory {
             read_only: false,
             jitter_seed: self.draw(),
             buffers: self.buffers.clone(),
-        }
+        })
     }
 
     /// Closes a partition's log and renames its directory; [`Self::remove_deleted`] removes it

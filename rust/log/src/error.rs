@@ -291,7 +291,8 @@ pub enum OpenError {
     },
     /// The directory is a copy of another partition's directory.
     #[error(
-        "{path} has the files of partition {found} of its topic: restore its own files, or move it away"
+        "{path} has the files of partition {found} of its topic: restore its own files, or move it away; if its \
+         name is wrong, rename it"
     )]
     OtherPartition {
         /// The partition's directory.
@@ -313,8 +314,10 @@ pub enum OpenError {
         /// The partition's directory.
         path: PathBuf,
     },
-    /// A log that is open for reading was deleted, and another one was created in its directory.
-    #[error("{path} is another log now, of a topic that was deleted and recreated: open it again")]
+    /// Another log is in the directory of a log that is open for reading.
+    #[error(
+        "{path} is another log now, of a topic that was deleted and recreated, or of another partition: open it again"
+    )]
     Recreated {
         /// The partition's directory.
         path: PathBuf,

@@ -124,17 +124,20 @@ fn partition_metadata_of_a_later_version_is_refused_and_kept() {
     directory.close(true).unwrap();
     let path = Path::new("/data/t-0/partition.metadata");
     let written = disk.read(path).unwrap();
-    for other in ["version: 1\ntopic_id: 1", "version: 0\ntopic: t", "\u{0}x"] {
+    // The beginning of an id may be that of another topic.
+    let cut = [&written[..20], &written[..30]].map(|bytes| std::str::from_utf8(bytes).unwrap());
+    let others = ["version: 1\ntopic_id: 1", "version: 0\ntopic: t", "\u{0}x"];
+    for other in others.iter().chain(&cut) {
         disk.write_atomically(path, other.as_bytes()).unwrap();
         let directory = open(&disk);
         let opened = directory.open_log("t", 0, ID, Arc::default());
         assert!(matches!(opened, Err(OpenError::Malformed { .. })), "{other:?}: {opened:?}");
         assert_eq!(disk.read(path).unwrap(), other.as_bytes());
     }
-    for torn in [&written[..0], &written[..20], &[0; 40]] {
-        disk.write_atomically(path, torn).unwrap();
+    for blank in [&written[..0], &[0; 40]] {
+        disk.write_atomically(path, blank).unwrap();
         let (log, recovery) = open(&disk).open_log("t", 0, ID, Arc::default()).unwrap();
-        assert_eq!((log.log_end_offset(), recovery.warnings.len()), (3, 1), "{torn:?}");
+        assert_eq!((log.log_end_offset(), recovery.warnings.len()), (3, 1), "{blank:?}");
         assert_eq!(disk.read(path).unwrap(), written);
     }
 }
@@ -618,6 +621,62 @@ fn rows_of_a_topic_that_another_program_created_again_are_kept() {
         let log = open_log(&directory, "t");
         assert_eq!((log.damage(), log.log_start_offset(), log.log_end_offset()), (None, 2, 3));
     }
+}
+
+/// Kafka wrote the recovery points of the new topic, and ended before it wrote its high watermark.
+#[test]
+fn high_watermark_of_a_deleted_topic_reports_no_loss_in_the_one_created_again() {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, "t");
+    append(&log, 3, NOW_MS);
+    log.flush().unwrap();
+    directory.checkpoint(&[]).unwrap();
+    drop((log, directory));
+    for (name, row) in [("topic-id-checkpoint", 12345), ("replication-offset-checkpoint", 50)] {
+        let bytes = format!("0\n1\nt 0 {row}\n");
+        disk.write_atomically(&Path::new("/data").join(name), bytes.as_bytes()).unwrap();
+    }
+    let directory = open(&disk);
+    let (log, recovery) = directory.open_log("t", 0, ID, Arc::default()).unwrap();
+    assert_eq!((log.log_end_offset(), recovery.warnings), (3, vec![]));
+    assert_eq!(directory.high_watermark("t", 0), Some(3));
+}
+
+/// The rows of the deleted topic became those of the new one.
+#[test]
+fn rows_get_no_topic_id_while_that_of_the_directory_cannot_be_read() {
+    let disk = memory();
+    let directory = open(&disk);
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    directory.close(true).unwrap();
+    let topic_ids = Path::new("/data/topic-id-checkpoint");
+    let written = disk.read(topic_ids).unwrap();
+    let metadata = Path::new("/data/t-0/partition.metadata");
+    disk.write_atomically(metadata, b"version: 1\ntopic: t").unwrap();
+    let directory = open(&disk);
+    let opened = directory.open_log("t", 0, [8; 16], Arc::default());
+    assert!(matches!(opened, Err(OpenError::Malformed { .. })), "{opened:?}");
+    assert!(directory.inspect("t", 0, [8; 16], Arc::default()).is_err());
+    directory.checkpoint(&[]).unwrap();
+    assert_eq!(disk.read(topic_ids).unwrap(), written);
+}
+
+#[test]
+fn negative_log_start_refuses_the_open_and_a_negative_topic_id_does_not() {
+    let disk = memory();
+    let directory = open(&disk);
+    let (log, _) = directory.open_log("t", 0, [255; 16], Arc::default()).unwrap();
+    append(&log, 3, NOW_MS);
+    directory.close(true).unwrap();
+    assert_eq!(disk.read(Path::new("/data/topic-id-checkpoint")).unwrap(), b"0\n1\nt 0 -1\n");
+    assert_eq!(open(&disk).warnings(), Vec::<String>::new());
+    let row = b"0\n1\nt 0 -5\n";
+    disk.write_atomically(Path::new("/data/recovery-point-offset-checkpoint"), row).unwrap();
+    assert_eq!(open(&disk).warnings().len(), 1);
+    disk.write_atomically(Path::new("/data/log-start-offset-checkpoint"), row).unwrap();
+    let opened = try_open(&disk);
+    assert!(matches!(opened, Err(OpenError::Malformed { .. })), "{:?}", opened.err());
 }
 
 /// A log start is checkpointed before the first recovery point.

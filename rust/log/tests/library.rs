@@ -502,6 +502,51 @@ fn a_directory_that_left_is_an_error_and_not_an_empty_log() {
     assert!(matches!(library.refresh(), Err(OpenError::Recreated { .. })));
 }
 
+/// Writes the partition into a directory as a broker does.
+fn name_partition(path: &Path, partition: i32) {
+    let identity = checkpoint::PartitionIdentity { topic_id: [8; 16], partition: Some(partition) };
+    let bytes = checkpoint::write_partition_metadata(identity);
+    std::fs::write(path.join(checkpoint::PARTITION_METADATA_FILE), bytes).unwrap();
+}
+
+/// A reader continued from the records of one partition to those of another.
+#[test]
+fn directory_of_another_partition_is_another_log_for_a_reader() {
+    let root = tempfile::tempdir().unwrap();
+    let path = |name| root.path().join(name);
+    for partition in [0, 1] {
+        let path = path(["t-0", "t-1"][partition as usize]);
+        filled(&path, 0);
+        name_partition(&path, partition);
+    }
+    let (library, recovery) = LibraryLog::open_read_only(&path("t-0"), config(), clock()).unwrap();
+    assert_eq!(recovery.warnings, Vec::<String>::new());
+    std::fs::rename(path("t-0"), path("old")).unwrap();
+    std::fs::rename(path("t-1"), path("t-0")).unwrap();
+    assert!(matches!(library.refresh(), Err(OpenError::Recreated { .. })));
+}
+
+#[test]
+fn directory_of_another_partition_is_refused_in_a_data_directory_and_reported_elsewhere() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("t-0");
+    filled(&path, 0);
+    name_partition(&path, 1);
+    for (_, recovery) in
+        [LibraryLog::open_read_only(&path, config(), clock()).unwrap(), open(&path)]
+    {
+        let [warning] = &recovery.warnings[..] else { panic!("{:?}", recovery.warnings) };
+        assert!(warning.contains("files of partition 1"), "{warning}");
+    }
+    std::fs::write(root.path().join("meta.properties"), "").unwrap();
+    for opened in [
+        LibraryLog::open_read_only(&path, config(), clock()),
+        LibraryLog::open(&path, config(), clock()),
+    ] {
+        assert!(matches!(opened, Err(OpenError::OtherPartition { found: 1, .. })), "{opened:?}");
+    }
+}
+
 /// Kafka checkpoints the compaction when all of it is done, so no checkpoint has these gaps.
 #[test]
 fn each_state_of_a_compaction_by_kafka_opens_without_damage() {

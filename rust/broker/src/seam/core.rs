@@ -201,7 +201,7 @@ impl Core {
     /// Starts to handle requests, once all committed metadata is applied. Waits for the disk if
     /// directories of deleted topics are left.
     pub fn serve(&self) {
-        self.ctx.partitions.mark_strays(&MayWait::as_documented());
+        self.ctx.partitions.settle_directories(&MayWait::as_documented());
         self.ctx.serving.send_replace(true);
     }
 

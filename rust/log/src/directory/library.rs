@@ -5,6 +5,7 @@
 //! directory's lock and with its checkpoints. Any other directory contains its own lock,
 //! checkpoints and clean marker.
 
+mod copies;
 mod seen;
 
 use std::fmt;
@@ -122,7 +123,8 @@ impl LibraryLog {
     /// Opens the log in `path` for reading and writing; creates the directory if needed.
     ///
     /// # Errors
-    /// [`OpenError::Locked`] if a broker or another library has it open.
+    /// [`OpenError::Locked`] if a broker or another library has it open;
+    /// [`OpenError::OtherPartition`] in a data directory, as for a broker.
     pub fn open(
         path: &Path,
         config: Arc<LogConfig>,
@@ -167,8 +169,10 @@ impl LibraryLog {
             random_seed: clock.now_ms() as u64 ^ clock.now_ns(),
             buffers: Arc::default(),
         };
+        let warning = copies::check_name(&*options.disk, dir, path)?;
         let directory = LogDirectory::open(options, clock)?;
-        let (log, recovery) = directory.open_log_in(path, config)?;
+        let (log, mut recovery) = directory.open_log_in(path, config)?;
+        recovery.warnings.extend(warning);
         let flusher = Flusher::of(&log).map(Arc::new);
         Ok((LibraryLog { log: Mutex::new(log), flusher, home: home(directory) }, recovery))
     }
@@ -184,7 +188,8 @@ impl LibraryLog {
     /// opens, have the latest value of each key as of the first open, or a later one.
     ///
     /// # Errors
-    /// Those of [`Log::open`]; [`OpenError::Gone`] without the directory.
+    /// Those of [`Log::open`]; [`OpenError::Gone`] without the directory;
+    /// [`OpenError::OtherPartition`] in a data directory, as for a broker.
     pub fn open_read_only(
         path: &Path,
         config: Arc<LogConfig>,
@@ -205,6 +210,7 @@ impl LibraryLog {
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let container = container(&*disk, path);
         let identity = Identity::of(&*disk, path)?;
+        let warning = copies::check_name(&*disk, &container, path)?;
         let seen = Seen::of(&*disk, &container, path)?;
         let options = LogOptions {
             dir: path.to_owned(),
@@ -221,7 +227,8 @@ impl LibraryLog {
             buffers: Arc::default(),
         };
         let foreign = Foreign { options, container, identity, seen: Mutex::new(None) };
-        let (log, recovery) = foreign.open(seen)?;
+        let (log, mut recovery) = foreign.open(seen)?;
+        recovery.warnings.extend(warning);
         let (log, home) = (Mutex::new(Arc::new(log)), Home::Foreign(Box::new(foreign)));
         Ok((LibraryLog { log, flusher: None, home }, recovery))
     }

@@ -140,7 +140,7 @@ impl LogDirectory {
         // So that lost records that were synced are detected.
         self.checkpoint(&[])?;
         let key = partition_key(log.dir());
-        let options = self.options(log.dir().to_owned(), &key, Some(topic_id), log.config());
+        let options = self.options(log.dir().to_owned(), &key, Some(topic_id), log.config())?;
         let (found, recovery) = Log::reopen(options, OnDamage::Keep)?;
         let found = Arc::new(found);
         self.forget_unreadable(&key);
@@ -166,7 +166,7 @@ impl LogDirectory {
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
         let key = partition_key(log.dir());
         log.discard();
-        let options = self.options(log.dir().to_owned(), &key, Some(topic_id), log.config());
+        let options = self.options(log.dir().to_owned(), &key, Some(topic_id), log.config())?;
         let begins_at = options.checkpointed.log_start_offset.unwrap_or(0);
         let (left, recovery) = Log::reopen(options, OnDamage::Cut)?;
         if left.log_start_offset() > begins_at {
@@ -351,7 +351,7 @@ impl DirectoryState {
 }
 
 /// Lowers the checkpointed offset of a log to `offset` if it is higher.
-fn lower(offsets: &mut PartitionOffsets, key: &PartitionKey, offset: i64) {
+pub(super) fn lower(offsets: &mut PartitionOffsets, key: &PartitionKey, offset: i64) {
     if let Some(stored) = offsets.get_mut(key) {
         *stored = offset.min(*stored);
     }

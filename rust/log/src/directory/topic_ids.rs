@@ -9,10 +9,11 @@ use std::path::Path;
 
 use super::LogDirectory;
 use super::checkpoints::Checkpoints;
+use super::operations::lower;
 use crate::checkpoint;
 use crate::directory_names::{self, PartitionKey};
 use crate::disk::Disk;
-use crate::error::StorageError;
+use crate::error::{OpenError, StorageError};
 use crate::log::types::Checkpointed;
 
 /// No topic has this id.
@@ -29,8 +30,9 @@ impl Checkpoints {
                 continue;
             }
             let path = dir.join(directory_names::partition_dir(&key));
-            if let Some(topic_id) = checkpoint::topic_id_in(disk, &path).filter(|id| *id != ZERO) {
-                self.topic_ids.insert(key, row_of(topic_id));
+            let found = checkpoint::identity_in(disk, &path).ok().flatten();
+            if let Some(found) = found.filter(|found| found.topic_id != ZERO) {
+                self.note_topic_id(&key, found.topic_id);
             }
         }
     }
@@ -40,6 +42,15 @@ impl Checkpoints {
         self.topic_ids.insert(key.clone(), row_of(topic_id));
     }
 
+    /// Assigns the rows of a partition to a topic that another program created again, and for which
+    /// it wrote them. The high watermark may still be that of the deleted topic: after a deletion
+    /// Kafka writes the recovery points and log starts at once, and the high watermarks later.
+    fn take_over(&mut self, key: &PartitionKey, topic_id: [u8; 16]) {
+        self.note_topic_id(key, topic_id);
+        let recovery_point = self.recovery_points.get(key).copied().unwrap_or(0);
+        lower(&mut self.high_watermarks, key, recovery_point);
+    }
+
     /// True if the rows of a partition belong to a topic with another id.
     pub(super) fn are_of_other_topic(&self, key: &PartitionKey, topic_id: [u8; 16]) -> bool {
         self.topic_ids.get(key).is_some_and(|row| *row != row_of(topic_id))
@@ -47,6 +58,30 @@ impl Checkpoints {
 }
 
 impl LogDirectory {
+    /// Corrects the topic ids of the rows of these partitions. If another program deleted a topic
+    /// and created it again, it wrote all checkpoints except that of the topic ids, and the
+    /// directory has the id of the new topic. Must be called at each start, for all partitions:
+    /// once the directory is lost, a partition with the id of the deleted topic would start empty.
+    pub fn correct_topic_ids<'a>(
+        &self,
+        partitions: impl IntoIterator<Item = (&'a str, i32, [u8; 16])>,
+    ) -> Result<(), StorageError> {
+        let mut is_corrected = false;
+        for (topic, partition, topic_id) in partitions {
+            let key = (topic.to_owned(), partition);
+            if !self.state.lock().offsets.are_of_other_topic(&key, topic_id) {
+                continue;
+            }
+            let found =
+                checkpoint::identity_in(&*self.disk, &self.partition_path(topic, partition));
+            if found.is_ok_and(|found| found.is_some_and(|found| found.topic_id == topic_id)) {
+                self.state.lock().offsets.take_over(&key, topic_id);
+                is_corrected = true;
+            }
+        }
+        if is_corrected { self.checkpoint(&[]) } else { Ok(()) }
+    }
+
     /// Renames the directory of another topic that is in the place of a partition. It is kept for
     /// an administrator. The rows of the partition are kept too: they show whether its records are
     /// missing.
@@ -65,37 +100,41 @@ impl LogDirectory {
         &self,
         key: &PartitionKey,
         topic_id: [u8; 16],
-    ) -> Result<(), StorageError> {
+    ) -> Result<(), OpenError> {
         if !self.state.lock().offsets.are_of_other_topic(key, topic_id) {
             return Ok(());
         }
-        if !self.may_be_of(key, topic_id) {
+        if !self.may_be_of(key, topic_id)? {
             self.state.lock().offsets.forget(key);
             return Ok(());
         }
         // Written before the directory gets the id.
-        self.state.lock().offsets.note_topic_id(key, topic_id);
-        self.checkpoint(&[])
+        self.state.lock().offsets.take_over(key, topic_id);
+        Ok(self.checkpoint(&[])?)
     }
 
     /// The rows of a partition that an open uses.
-    pub(super) fn rows_of(&self, key: &PartitionKey, topic_id: Option<[u8; 16]>) -> Checkpointed {
+    pub(super) fn rows_of(
+        &self,
+        key: &PartitionKey,
+        topic_id: Option<[u8; 16]>,
+    ) -> Result<Checkpointed, OpenError> {
         let other = {
             let offsets = &self.state.lock().offsets;
             topic_id.filter(|id| offsets.are_of_other_topic(key, *id))
         };
         match other {
-            Some(topic_id) if !self.may_be_of(key, topic_id) => Checkpointed::default(),
-            _ => self.state.lock().offsets.of(key),
+            Some(topic_id) if !self.may_be_of(key, topic_id)? => Ok(Checkpointed::default()),
+            _ => Ok(self.state.lock().offsets.of(key)),
         }
     }
 
     /// True if the directory of a partition exists and belongs to no other topic.
-    fn may_be_of(&self, key: &PartitionKey, topic_id: [u8; 16]) -> bool {
-        let found = self.partition_dir(&directory_names::partition_dir(key));
-        found.is_some_and(|found| {
-            found.topic_id.is_none_or(|id| id == topic_id) && self.disk.exists(&found.path)
-        })
+    fn may_be_of(&self, key: &PartitionKey, topic_id: [u8; 16]) -> Result<bool, OpenError> {
+        let path = self.partition_path(&key.0, key.1);
+        let found = checkpoint::identity_in(&*self.disk, &path)?;
+        let is_of_other = found.is_some_and(|found| found.topic_id != topic_id);
+        Ok(!is_of_other && self.disk.exists(&path))
     }
 }
 

@@ -18,11 +18,17 @@ use crate::seam::log_ring::Level;
 const TARGET: &str = "broker.partition";
 
 impl PartitionTable {
-    /// Called at the start, after all partitions are known: renames the directories of unknown
-    /// partitions to strays, as Kafka's `LogManager` does, and reports them.
-    pub(crate) fn mark_strays(&self, _: &MayWait) {
+    /// Called at the start, after all partitions are known: corrects the topic ids of their
+    /// checkpoints, renames the directories of unknown partitions to strays, as Kafka's
+    /// `LogManager` does, and reports them.
+    pub(crate) fn settle_directories(&self, _: &MayWait) {
+        let all = self.all();
+        let ids = all.iter().map(|one| (&*one.topic, one.index, one.topic_id));
+        if let Err(error) = self.host.directory.correct_topic_ids(ids) {
+            self.host.report_failed(&error);
+        }
         let known: HashSet<_> =
-            self.all().iter().map(|partition| (partition.topic.clone(), partition.index)).collect();
+            all.iter().map(|partition| (partition.topic.clone(), partition.index)).collect();
         let is_known = |topic: &str, index| known.contains(&(Arc::from(topic), index));
         for ((topic, index), renamed) in self.host.directory.mark_strays(is_known) {
             match renamed {
@@ -230,6 +236,7 @@ mod tests {
     use crate::partition::threads::may_wait::MayWait;
     use crate::partition::{Host, Partition, maintenance};
     use crate::seam::event::DiskStateKind;
+    use crate::seam::event::faults::LogFault;
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, pending, replied, request_of, topic};
@@ -451,6 +458,25 @@ mod tests {
         assert!(ended.load(Ordering::Relaxed));
     }
 
+    /// Apache Kafka deleted the topic and created it again, which does not change the topic ids of
+    /// the checkpoints. The log was not opened afterwards, and then its directory was lost: the
+    /// partition was empty, without a fault.
+    #[test]
+    fn loss_of_a_topic_that_another_program_created_again_is_a_fault() {
+        let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+        broker.append_waiting(&batch(&["a"]));
+        let disk = broker.ctx.partitions.host().directory.disk().clone();
+        broker.ctx.partitions.close(&MayWait::as_documented());
+        let topic_ids = Path::new("/data/topic-id-checkpoint");
+        disk.write_atomically(topic_ids, b"0\n1\nt 0 12345\n").unwrap();
+        let broker = broker.killed_and_restarted(Durability::Fsync).with_topic(1, &[]);
+        broker.ctx.partitions.settle_directories(&MayWait::as_documented());
+        disk.remove_dir_all(Path::new("/data/t-0")).unwrap();
+        let broker = broker.killed_and_restarted(Durability::Fsync).with_topic(1, &[]);
+        broker.ctx.partitions.get(&TOPIC, 0).unwrap().inspect(&MayWait::as_documented());
+        assert_eq!(broker.faults(), [vec![LogFault::ReadOnly]]);
+    }
+
     /// A topic is deleted, and a power failure undoes the renaming of its directory.
     fn with_a_returned_directory() -> Broker {
         let mut broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
@@ -480,7 +506,7 @@ mod tests {
     #[test]
     fn a_directory_restored_by_a_power_cut_is_a_stray_at_the_start() {
         let broker = with_a_returned_directory();
-        broker.ctx.partitions.mark_strays(&MayWait::as_documented());
+        broker.ctx.partitions.settle_directories(&MayWait::as_documented());
         let [name] = &names(&broker)[..] else { panic!("{:?}", names(&broker)) };
         assert!(name.starts_with("t-0.") && name.ends_with("-stray"), "{name}");
         assert_eq!(reports(&broker), 1);
@@ -497,7 +523,7 @@ mod tests {
         let mut broker = with_a_returned_directory();
         let again = topic("t", [8; 16], 1, &[]);
         broker.apply(ImageDelta { topics: vec![again], ..ImageDelta::default() });
-        broker.ctx.partitions.mark_strays(&MayWait::as_documented());
+        broker.ctx.partitions.settle_directories(&MayWait::as_documented());
         broker.append_waiting(&batch(&["new"]));
         let log = broker.ctx.partitions.get(&[8; 16], 0).unwrap().opened_log().unwrap();
         assert_eq!((log.log_end_offset(), log.damage()), (1, None));

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::checkpoint::{self, PARTITION_METADATA_FILE};
+use crate::checkpoint::{self, PartitionIdentity};
 use crate::directory::checkpoints::Checkpoints;
 use crate::directory_names::partition_key;
 use crate::disk::{DirEntry, Disk, FileId};
@@ -13,28 +13,26 @@ use crate::log::types::Checkpointed;
 /// Which log a directory contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// That of `partition.metadata`, if it exists and can be read.
-    topic_id: Option<[u8; 16]>,
+    /// The content of `partition.metadata`, if it exists and can be understood.
+    partition: Option<PartitionIdentity>,
     dir: Option<FileId>,
 }
 
 impl Identity {
     pub(super) fn of(disk: &dyn Disk, path: &Path) -> Result<Identity, OpenError> {
         let dir = disk.id_of(path).map_err(|error| missing("look at", path, error))?;
-        let file = path.join(PARTITION_METADATA_FILE);
-        let bytes = match disk.read(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            bytes => Some(bytes.map_err(|error| StorageError::io("read", &file, error))?),
+        let partition = match checkpoint::identity_in(disk, path) {
+            Err(OpenError::Malformed { .. }) => None,
+            found => found?,
         };
-        let found = bytes.and_then(|bytes| checkpoint::read_partition_metadata(&bytes).ok());
-        Ok(Identity { topic_id: found.map(|found| found.topic_id), dir })
+        Ok(Identity { partition, dir })
     }
 
-    /// Checks that the directory still contains the same log: by the topic id, so that it may be
-    /// restored from a copy, or without one by the directory itself.
+    /// Checks that the directory still contains the same log: by the topic id and the partition, so
+    /// that it may be restored from a copy, or without an id by the directory itself.
     pub(super) fn check(&self, now: &Identity, path: &Path) -> Result<(), OpenError> {
-        let is_same = match (self.topic_id, now.topic_id) {
-            (Some(opened), Some(found)) => opened == found,
+        let is_same = match (self.partition, now.partition) {
+            (Some(opened), Some(found)) => opened.may_equal(&found),
             _ => self.dir == now.dir,
         };
         if is_same { Ok(()) } else { Err(OpenError::Recreated { path: path.to_owned() }) }

@@ -141,9 +141,9 @@ fn log_with_suffix(entry: &DirEntry, suffix: &str) -> Option<i64> {
 
 impl Look<'_> {
     /// Compares `partition.metadata` with the expected identity. A missing file is written, and one
-    /// that a power cut left incomplete is written again; any other unreadable file is refused, as
-    /// in Kafka: it may be of a later version. A file without a partition, as Kafka writes it,
-    /// matches any partition.
+    /// that a power cut left blank is written again; any other unreadable file is refused, as in
+    /// Kafka: it may be of a later version, or the beginning of another topic's. A file without a
+    /// partition, as Kafka writes it, matches any partition.
     pub(super) fn check_identity(&mut self) -> Result<(), OpenError> {
         let Some(wanted) = self.plan.identity else { return Ok(()) };
         let name = checkpoint::PARTITION_METADATA_FILE;
@@ -162,9 +162,7 @@ impl Look<'_> {
                     });
                 }
                 Ok(_) => return Ok(()),
-                Err(error)
-                    if written.starts_with(&bytes) || bytes.iter().all(|byte| *byte == 0) =>
-                {
+                Err(error) if checkpoint::is_blank(&bytes) => {
                     self.warn(name, &format!("{error}; written again with the id of the topic"));
                 }
                 Err(error) => {
