@@ -19,8 +19,8 @@ use super::slots::Items;
 /// freed at once, which takes some 0.2 microseconds per element.
 const REQUEST_ELEMENTS_MAX: usize = 100_000;
 
-/// A part of a response ends after the field that exceeds this size, so that a response of few large
-/// fields reserves its memory like one of many small fields.
+/// A part of a response ends after the field that exceeds this size, so that a response of few
+/// large fields reserves its memory like one of many small fields.
 const PART_BYTES: usize = 16 << 10;
 
 #[cold]
