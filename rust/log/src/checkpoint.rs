@@ -11,9 +11,10 @@ use std::path::Path;
 
 use pykafka_record::LeaderEpoch;
 
-use crate::disk::Disk;
+use crate::disk::{DirEntry, Disk};
 use crate::epoch_cache::EpochEntry;
 use crate::error::{OpenError, StorageError};
+use crate::file_names::{FileKind, parse_file_name};
 
 mod error;
 mod properties;
@@ -169,6 +170,15 @@ pub(crate) fn identity_in(
         Err(_) if is_blank(&bytes) => Ok(None),
         Err(error) => Err(OpenError::Malformed { path, reason: error.to_string() }),
     }
+}
+
+/// True if a `.log` among the files of a partition has bytes: its `partition.metadata` was complete
+/// before.
+pub(crate) fn has_records(entries: &[DirEntry]) -> bool {
+    entries.iter().filter(|entry| entry.size > 0).any(|entry| {
+        let parsed = entry.name.to_str().and_then(parse_file_name);
+        parsed.is_some_and(|(_, kind)| kind == FileKind::Log)
+    })
 }
 
 /// True for a file that a power cut left without content: it is empty, or has only zeros.

@@ -132,9 +132,20 @@ impl LogDirectory {
     /// True if the directory of a partition exists and belongs to no other topic.
     fn may_be_of(&self, key: &PartitionKey, topic_id: [u8; 16]) -> Result<bool, OpenError> {
         let path = self.partition_path(&key.0, key.1);
-        let found = checkpoint::identity_in(&*self.disk, &path)?;
-        let is_of_other = found.is_some_and(|found| found.topic_id != topic_id);
-        Ok(!is_of_other && self.disk.exists(&path))
+        match checkpoint::identity_in(&*self.disk, &path) {
+            // A power cut may leave it incomplete in a new directory.
+            Err(OpenError::Malformed { .. }) if !self.has_records(&path)? => Ok(true),
+            found => {
+                let is_of_other = found?.is_some_and(|found| found.topic_id != topic_id);
+                Ok(!is_of_other && self.disk.exists(&path))
+            }
+        }
+    }
+
+    fn has_records(&self, path: &Path) -> Result<bool, StorageError> {
+        let entries = self.disk.list(path);
+        let entries = entries.map_err(|error| StorageError::io("list", path, error))?;
+        Ok(checkpoint::has_records(&entries))
     }
 }
 

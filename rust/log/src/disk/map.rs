@@ -1,4 +1,4 @@
-//! The crate's only unsafe code: mapping files.
+//! Mapping files, which needs unsafe code.
 //!
 //! # Why SIGBUS cannot occur
 //! A mapped access faults if its page is beyond the end of the file, or if a hole must be filled

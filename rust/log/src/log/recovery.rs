@@ -99,7 +99,7 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
     let (dir, snapshots) = (dir.with_swapped(leftovers.swapped()), names::snapshots(&entries));
     let on_disk = snapshots.clone();
     let mut look = Look { dir, plan, snapshots, found };
-    look.check_identity()?;
+    look.check_identity(&entries)?;
     look.found.segments = names::segments(&entries, &leftovers);
     look.leave_overlapped()?;
     let are_epochs_whole = look.load_epochs()?;

@@ -140,11 +140,12 @@ fn log_with_suffix(entry: &DirEntry, suffix: &str) -> Option<i64> {
 }
 
 impl Look<'_> {
-    /// Compares `partition.metadata` with the expected identity. A missing file is written, and one
-    /// that a power cut left blank is written again; any other unreadable file is refused, as in
-    /// Kafka: it may be of a later version, or the beginning of another topic's. A file without a
-    /// partition, as Kafka writes it, matches any partition.
-    pub(super) fn check_identity(&mut self) -> Result<(), OpenError> {
+    /// Compares `partition.metadata` with the expected identity. A missing file is written. One
+    /// that a power cut left blank, or incomplete before the first record, is written again. Any
+    /// other unreadable file is refused, as in Kafka: it may be of a later version, or the
+    /// beginning of another topic's. A file without a partition, as Kafka writes it, matches any
+    /// partition.
+    pub(super) fn check_identity(&mut self, entries: &[DirEntry]) -> Result<(), OpenError> {
         let Some(wanted) = self.plan.identity else { return Ok(()) };
         let name = checkpoint::PARTITION_METADATA_FILE;
         let written = checkpoint::write_partition_metadata(wanted);
@@ -162,7 +163,10 @@ impl Look<'_> {
                     });
                 }
                 Ok(_) => return Ok(()),
-                Err(error) if checkpoint::is_blank(&bytes) => {
+                Err(error)
+                    if checkpoint::is_blank(&bytes)
+                        || (written.starts_with(&bytes) && !checkpoint::has_records(entries)) =>
+                {
                     self.warn(name, &format!("{error}; written again with the id of the topic"));
                 }
                 Err(error) => {
