@@ -22,6 +22,8 @@ from tests.support.patience import PATIENCE_NS, PATIENCE_S, POLL_S, exactly
 
 SOON_NS = exactly(1_000_000, "the deadline is tested, and it passes on every machine")
 CREATE_TOPICS = 19
+BODY = bytes(9)
+"""No topics, a timeout of 0, and ``validate_only`` is false."""
 
 
 @pytest.fixture
@@ -70,10 +72,10 @@ def test_request_reaches_python_and_its_reply_reaches_the_client(
     core: _core.Core, port: int
 ) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as stream:
-        stream.sendall(frame(CREATE_TOPICS, 2, 7, b"body"))
+        stream.sendall(frame(CREATE_TOPICS, 2, 7, BODY))
         request = next_event(core)
         assert isinstance(request, _core.Request)
-        assert (request.api_key, request.api_version, request.body) == (CREATE_TOPICS, 2, b"body")
+        assert (request.api_key, request.api_version, request.body) == (CREATE_TOPICS, 2, BODY)
         assert (request.client_id, request.client_host, request.listener) == (
             "me",
             "127.0.0.1",
@@ -88,7 +90,7 @@ def test_request_reaches_python_and_its_reply_reaches_the_client(
 def test_reset_connection_cancels_its_request(core: _core.Core, port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as stream:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        stream.sendall(frame(CREATE_TOPICS, 2, 7, b"body"))
+        stream.sendall(frame(CREATE_TOPICS, 2, 7, BODY))
         request = next_event(core)
     cancelled = next_event(core)
     assert isinstance(request, _core.Request)
@@ -167,7 +169,7 @@ def test_forked_child_cannot_use_or_harm_the_core(core: _core.Core, port: int) -
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as stream:
-        stream.sendall(frame(CREATE_TOPICS, 2, 7, b"body"))
+        stream.sendall(frame(CREATE_TOPICS, 2, 7, BODY))
         assert isinstance(next_event(core), _core.Request)
 
 

@@ -12,6 +12,8 @@ from pykafka_core.protocol import decode_response, encode_message
 from pykafka_core.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
+    CreateTopicsRequest,
+    FetchRequest,
     MetadataRequest,
     MetadataResponse,
 )
@@ -28,6 +30,12 @@ API_VERSIONS_BODY = encode_message(
     ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4
 )
 METADATA_BODY = encode_message(MetadataRequest(topics=None), METADATA_VERSION)
+FETCH_BODY = encode_message(FetchRequest(), 18)
+
+
+def creation(number: int) -> bytes:
+    """Return the body of a CreateTopics request, version 7."""
+    return encode_message(CreateTopicsRequest(timeout_ms=number), 7)
 
 
 def new_core(node_id: int) -> _core.Core:
@@ -120,13 +128,13 @@ def test_unsupported_version_is_reported_with_the_supported_ones(
 def test_other_node_gets_the_client_id(
     core: _core.Core, other: _core.Core, other_peer: "Peer"
 ) -> None:
-    core.send(7, other_peer, CREATE_TOPICS, 7, b"a body", PATIENCE_MS)
+    core.send(7, other_peer, CREATE_TOPICS, 7, creation(0), PATIENCE_MS)
     request = request_at(other)
     assert (request.client_id, request.api_key, request.api_version, request.body) == (
         "broker-1",
         CREATE_TOPICS,
         7,
-        b"a body",
+        creation(0),
     )
     other.respond([(request.id, b"an answer")])
     (reply,) = replies(core)
@@ -146,9 +154,9 @@ def test_controller_listener_has_its_own_apis_and_passes_each_request_to_python(
     assert isinstance(told, ApiVersionsResponse)
     versions = [(api.api_key, api.min_version, api.max_version) for api in told.api_keys]
     assert versions == [(FETCH, 17, 18), (API_VERSIONS, 0, 5), (52, 0, 2)]
-    core.send(2, peer, FETCH, 18, b"as it is", PATIENCE_MS)
+    core.send(2, peer, FETCH, 18, FETCH_BODY, PATIENCE_MS)
     request = request_at(node)
-    assert (request.listener, request.api_key, request.body) == ("CONTROLLER", FETCH, b"as it is")
+    assert (request.listener, request.api_key, request.body) == ("CONTROLLER", FETCH, FETCH_BODY)
     node.respond([(request.id, b"answered")])
     assert [reply.body for reply in replies(core)] == [b"answered"]
     core.send(3, peer, METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS)
@@ -159,9 +167,9 @@ def test_controller_listener_has_its_own_apis_and_passes_each_request_to_python(
 def test_purposes_do_not_wait_for_each_other(
     core: _core.Core, other: _core.Core, other_peer: "Peer"
 ) -> None:
-    core.send(7, other_peer, CREATE_TOPICS, 7, b"slow", PATIENCE_MS)
+    core.send(7, other_peer, CREATE_TOPICS, 7, creation(0), PATIENCE_MS)
     slow = request_at(other)
-    core.send(8, ("other", *other_peer[1:]), CREATE_TOPICS, 7, b"fast", PATIENCE_MS)
+    core.send(8, ("other", *other_peer[1:]), CREATE_TOPICS, 7, creation(0), PATIENCE_MS)
     other.respond([(request_at(other).id, b"to fast")])
     assert [reply.body for reply in replies(core)] == [b"to fast"]
     other.respond([(slow.id, b"to slow")])
@@ -171,13 +179,13 @@ def test_purposes_do_not_wait_for_each_other(
 def test_missing_reply_closes_the_connection_at_the_timeout(
     core: _core.Core, other: _core.Core, other_peer: "Peer"
 ) -> None:
-    core.send(7, other_peer, CREATE_TOPICS, 7, b"never answered", 50)
-    core.send(8, other_peer, CREATE_TOPICS, 7, b"behind it", PATIENCE_MS)
+    core.send(7, other_peer, CREATE_TOPICS, 7, creation(1), 50)
+    core.send(8, other_peer, CREATE_TOPICS, 7, creation(2), PATIENCE_MS)
     ended = {reply.token: reply.error_code for reply in replies(core, 2)}
     assert ended == {7: REQUEST_TIMED_OUT, 8: NETWORK_EXCEPTION}
-    core.send(9, other_peer, CREATE_TOPICS, 7, b"another connection", PATIENCE_MS)
+    core.send(9, other_peer, CREATE_TOPICS, 7, creation(3), PATIENCE_MS)
     bodies = iter(lambda: request_at(other), None)
-    asked = next(request for request in bodies if request.body == b"another connection")
+    asked = next(request for request in bodies if request.body == creation(3))
     other.respond([(asked.id, b"answered")])
     assert [reply.body for reply in replies(core)] == [b"answered"]
 
@@ -201,7 +209,7 @@ def test_restarted_node_replies_again(core: _core.Core, tmp_path: Path) -> None:
 
 def test_open_requests_are_bounded(core: _core.Core, other_peer: "Peer") -> None:
     for token in range(10_001):
-        core.send(token, other_peer, CREATE_TOPICS, 7, b"", PATIENCE_MS)
+        core.send(token, other_peer, CREATE_TOPICS, 7, creation(0), PATIENCE_MS)
     (refused,) = replies(core)
     assert (refused.token, refused.error_code) == (10_000, BROKER_NOT_AVAILABLE)
     assert "10000 requests are open" in refused.reason
