@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_core.errors import InvalidRequestError
+from pykafka_core.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from pykafka_core.handlers.registry import FORWARDED
 from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import (
@@ -18,7 +18,7 @@ from pykafka_core.protocol.messages import (
     ListPartitionReassignmentsResponse,
     Message,
 )
-from pykafka_core.types import RESOURCE_BROKER
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 from tests.cluster.clients import create_replicated
 from tests.cluster.nodes import Nodes, nodes
 from tests.support.wire import Connection, enveloped
@@ -52,6 +52,21 @@ def test_requests_that_read_the_image_are_answered_in_an_envelope(cluster: Nodes
     assert answer.response_data is not None
     inner = decode_response(LIST_PARTITION_REASSIGNMENTS, 0, bytes(answer.response_data[5:]))
     assert inner == ListPartitionReassignmentsResponse(error_message=None, topics=[])
+
+
+def test_large_response_is_sent_in_one_envelope(cluster: Nodes) -> None:
+    """It waits for memory first."""
+    of = IncrementalAlterConfigsRequest.AlterConfigsResource
+    names = [f"{number:0100}" for number in range(1_000)]
+    resources = [of(resource_type=RESOURCE_TOPIC, resource_name=name, configs=[]) for name in names]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    answer = forwarded(cluster, ALTER_CONFIGS, 1, request)
+    assert answer.error_code == 0
+    assert answer.response_data is not None
+    inner = decode_response(ALTER_CONFIGS, 1, bytes(answer.response_data[5:]))
+    assert isinstance(inner, IncrementalAlterConfigsResponse)
+    found = {(row.resource_name, row.error_code) for row in inner.responses}
+    assert found == {(name, UnknownTopicOrPartitionError.code) for name in names}
 
 
 @pytest.mark.parametrize(

@@ -73,15 +73,20 @@ class EnvelopedRequest:
         return handler_of(self._frame.api_key)(context._replace(is_forwarded=True), self.decode())
 
     def answer(self, message: Message) -> Slices[Reserve | None]:
-        """Send the response in its envelope."""
+        """Send the response in its envelope, or an envelope that has its memory now."""
+        is_wrapped = isinstance(message, EnvelopeResponse)
+        envelope = message if is_wrapped else (yield from self._wrapped(message))
+        work = self._outer.answer(envelope)
+        return None if work is None else (yield from work)
+
+    def _wrapped(self, message: Message) -> Slices[EnvelopeResponse]:
         frame = self._frame
         encoder = MessageEncoder(message, frame.api_version)
         while (body := encoder.write(FIELDS_AT_ONCE)) is None:
             yield
         tagged = b"\0" if is_flexible(frame.api_key, frame.api_version) else b""
         data = frame.correlation.to_bytes(4, "big", signed=True) + tagged + bytes(body)
-        work = self._outer.answer(EnvelopeResponse(response_data=data))
-        return None if work is None else (yield from work)
+        return EnvelopeResponse(response_data=data)
 
     def refuse(self, reason: str) -> None:
         """Respond that the request cannot be decoded."""
