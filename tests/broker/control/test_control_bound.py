@@ -51,12 +51,18 @@ class Catching:
 
     def __init__(self, core: _core.Core) -> None:
         self.replies: dict[int, bytes] = {}
+        self.granted: list[_core.Event] = []
         self._core = core
         self._now_ns = core.now_ns()
 
     def now_ns(self) -> int:
         self._now_ns += LOOK_NS
         return self._now_ns
+
+    def reserve_answer(self, token: int, request: int, bytes: int) -> None:
+        """Grant the memory at once: the core does not have the request."""
+        del request, bytes
+        self.granted.append(_core.Maintained(token, 0, -1))
 
     def respond(self, replies: "Sequence[tuple[int, bytes | _core.EncodedMessage]]") -> None:
         self.replies.update((request, bytes(body)) for request, body in replies)
@@ -103,7 +109,10 @@ class Driven:
             is_busy, calls = self._turn(self._events)
             calls_max = max(calls_max, calls)
             # Events after the response belong to the next turn.
-            self._events = self.core.wait(0 if is_busy else self.core.now_ns() + POLL_NS)
+            granted, self._catching.granted = self._catching.granted, []
+            at_once = is_busy or granted
+            self._events = self.core.wait(0 if at_once else self.core.now_ns() + POLL_NS)
+            self._events += granted
         body = self._catching.replies.pop(event.id)
         return decode_response(row.api_key, version, body), calls_max
 
