@@ -26,6 +26,8 @@ def config_of(node_id: int, given: Mapping[str, object], ports: Ports) -> dict[s
     )
     return {
         **given,
+        "offsets.topic.replication.factor": len(BROKERS),
+        "transaction.state.log.replication.factor": len(BROKERS),
         "process.roles": "controller" if is_controller else "broker",
         "listeners": listener,
         "controller.quorum.bootstrap.servers": ",".join(
