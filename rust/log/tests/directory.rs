@@ -41,6 +41,16 @@ fn memory() -> Arc<dyn Disk> {
     Arc::new(MemoryDisk::default())
 }
 
+/// A log of a topic with so many records that are synced, in a new directory.
+fn synced(topic: &str, records: usize) -> (Arc<dyn Disk>, LogDirectory, Arc<Log>) {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, topic);
+    append(&log, records, NOW_MS);
+    log.flush().unwrap();
+    (disk, directory, log)
+}
+
 #[test]
 fn clean_stop_leaves_a_marker_that_the_next_start_takes() {
     let disk = memory();
@@ -170,11 +180,7 @@ fn deleted_partitions_are_removed_after_their_delay_and_the_name_can_be_reused()
 
 #[test]
 fn recreated_partition_keeps_its_checkpoints_next_to_the_deleted_directory() {
-    let disk = memory();
-    let directory = open(&disk);
-    let log = open_log(&directory, "orders");
-    append(&log, 5, NOW_MS);
-    log.flush().unwrap();
+    let (disk, directory, log) = synced("orders", 5);
     directory.checkpoint(&[("orders".into(), 0, 5)]).unwrap();
     directory.delete_log(&log).unwrap();
     let log = open_log(&directory, "orders");
@@ -389,11 +395,8 @@ fn closed_log_is_as_dirty_as_the_open_log() {
 #[test]
 fn a_topic_of_any_name_length_is_writable_after_deletion_re_creation_and_a_crash() {
     for length in [1, 213, 214, 215, 238, 249] {
-        let (disk, topic) = (memory(), "L".repeat(length));
-        let directory = open(&disk);
-        let log = open_log(&directory, &topic);
-        append(&log, 5, NOW_MS);
-        log.flush().unwrap();
+        let topic = "L".repeat(length);
+        let (disk, directory, log) = synced(&topic, 5);
         directory.checkpoint(&[(topic.clone(), 0, 5)]).unwrap();
         directory.delete_log(&log).unwrap();
         drop((log, open_log(&directory, &topic), directory)); // killed before the next checkpoint
@@ -462,11 +465,7 @@ fn only_directories_renamed_for_deletion_are_removed() {
 
 #[test]
 fn a_recreated_topic_is_writable_after_its_stray_and_a_crash() {
-    let disk = memory();
-    let directory = open(&disk);
-    let log = open_log(&directory, "orders");
-    append(&log, 5, NOW_MS);
-    log.flush().unwrap();
+    let (disk, directory, log) = synced("orders", 5);
     directory.checkpoint(&[]).unwrap();
     drop((log, directory));
     let directory = open(&disk);
@@ -499,11 +498,7 @@ fn a_high_watermark_above_the_end_after_a_crash_is_lowered_to_it() {
 fn a_directory_of_another_topic_does_not_hide_the_loss_of_the_records() {
     let zero = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA";
     for (is_clean, id) in [(true, None), (false, None), (true, Some(zero)), (false, Some(zero))] {
-        let disk = memory();
-        let directory = open(&disk);
-        let log = open_log(&directory, "t");
-        append(&log, 3, NOW_MS);
-        log.flush().unwrap();
+        let (disk, directory, log) = synced("t", 3);
         append(&directory.open_log("other", 0, [8; 16], Arc::default()).unwrap().0, 1, NOW_MS);
         directory.checkpoint(&[("t".to_owned(), 0, 3)]).unwrap();
         if is_clean {
@@ -544,11 +539,7 @@ fn a_topic_created_again_begins_empty_whatever_is_left_of_the_deleted_one() {
     let topic_ids = Path::new("/data/topic-id-checkpoint");
     // Earlier versions and Apache Kafka write no topic ids.
     for (has_directory, has_ids) in [(true, true), (true, false), (false, true)] {
-        let disk = memory();
-        let directory = open(&disk);
-        let log = open_log(&directory, "t");
-        append(&log, 3, NOW_MS);
-        log.flush().unwrap();
+        let (disk, directory, log) = synced("t", 3);
         directory.checkpoint(&[("t".to_owned(), 0, 3)]).unwrap();
         drop((log, directory));
         if !has_directory {
@@ -626,11 +617,7 @@ fn rows_of_a_topic_that_another_program_created_again_are_kept() {
 /// Kafka wrote the recovery points of the new topic, and ended before it wrote its high watermark.
 #[test]
 fn high_watermark_of_a_deleted_topic_reports_no_loss_in_the_one_created_again() {
-    let disk = memory();
-    let directory = open(&disk);
-    let log = open_log(&directory, "t");
-    append(&log, 3, NOW_MS);
-    log.flush().unwrap();
+    let (disk, directory, log) = synced("t", 3);
     directory.checkpoint(&[]).unwrap();
     drop((log, directory));
     for (name, row) in [("topic-id-checkpoint", 12345), ("replication-offset-checkpoint", 50)] {
