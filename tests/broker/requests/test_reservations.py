@@ -125,8 +125,9 @@ def test_no_member_of_a_response_is_built_before_its_memory_is_reserved(
     assert len(built) == REPEATED
 
 
-@pytest.mark.parametrize("repeated", [1, REPEATED])
-def test_repeated_group_is_read_once(monkeypatch: pytest.MonkeyPatch, repeated: int) -> None:
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The arguments of each read of a group."""
     reads: list[object] = []
 
     def counted(*arguments: Any, **named: Any) -> None:
@@ -134,6 +135,11 @@ def test_repeated_group_is_read_once(monkeypatch: pytest.MonkeyPatch, repeated: 
         fetch_offsets(*arguments, **named)
 
     monkeypatch.setattr(offset_fetch, "fetch_offsets", counted)
+    return reads
+
+
+@pytest.mark.parametrize("repeated", [1, REPEATED])
+def test_repeated_group_is_read_once(reads: list[object], repeated: int) -> None:
     broker = broker_with_offsets()
     request = fetch_of()
     request.groups = request.groups[:repeated]
@@ -142,14 +148,7 @@ def test_repeated_group_is_read_once(monkeypatch: pytest.MonkeyPatch, repeated: 
     assert [len(group.topics[0].partitions) for group in answer.groups] == [PARTITIONS] * repeated
 
 
-def test_group_is_read_once_for_any_number_of_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    reads: list[object] = []
-
-    def counted(*arguments: Any, **named: Any) -> None:
-        reads.append(arguments)
-        fetch_offsets(*arguments, **named)
-
-    monkeypatch.setattr(offset_fetch, "fetch_offsets", counted)
+def test_group_is_read_once_for_any_number_of_members(reads: list[object]) -> None:
     broker = broker_with_offsets()
     groups = [fetch_of(member_id=str(number)).groups[0] for number in range(REPEATED)]
     request = OffsetFetchRequest(groups=groups)
