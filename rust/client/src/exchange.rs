@@ -264,13 +264,13 @@ impl Exchange {
             self.ask_versions(0, deadline);
             return Ok(());
         }
-        let told = api_versions::Response::decode(asked, body)
+        let response = api_versions::Response::decode(asked, body)
             .map_err(|error| format!("its versions cannot be read: {error}"))?;
-        if told.error_code != 0 {
-            return Err(format!("it rejects ApiVersions with error {}", told.error_code).into());
+        if response.error_code != 0 {
+            return Err(format!("it rejects ApiVersions with error {}", response.error_code).into());
         }
         let versions =
-            told.api_keys.iter().map(|api| (api.api_key, (api.min_version, api.max_version)));
+            response.api_keys.iter().map(|api| (api.api_key, (api.min_version, api.max_version)));
         self.versions = Some(versions.collect());
         for pending in mem::take(&mut self.waiting) {
             self.submit(pending);

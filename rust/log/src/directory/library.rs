@@ -169,7 +169,8 @@ impl LibraryLog {
             random_seed: clock.now_ms() as u64 ^ clock.now_ns(),
             buffers: Arc::default(),
         };
-        let warning = copies::check_name(&*options.disk, dir, path)?;
+        let identity = checkpoint::identity_in(&*options.disk, path).ok().flatten();
+        let warning = copies::check_name(identity, dir, path)?;
         let directory = LogDirectory::open(options, clock)?;
         let (log, mut recovery) = directory.open_log_in(path, config)?;
         recovery.warnings.extend(warning);
@@ -210,7 +211,7 @@ impl LibraryLog {
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let container = container(&*disk, path);
         let identity = Identity::of(&*disk, path)?;
-        let warning = copies::check_name(&*disk, &container, path)?;
+        let warning = copies::check_name(identity.partition, &container, path)?;
         let seen = Seen::of(&*disk, &container, path)?;
         let options = LogOptions {
             dir: path.to_owned(),

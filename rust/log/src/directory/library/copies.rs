@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use crate::checkpoint::{self, PARTITION_METADATA_FILE};
+use crate::checkpoint::{PARTITION_METADATA_FILE, PartitionIdentity};
 use crate::directory_names::parse_partition_dir;
-use crate::disk::Disk;
 use crate::error::OpenError;
 
-/// Compares the partition in a directory's `partition.metadata` with the one in its name.
+/// Compares the partition in a directory's `partition.metadata`, its `identity`, with its name.
 ///
 /// Outside of a data directory a log may have any name, for example that of a backup with a date.
 /// There a difference is only a warning, which is returned. A `partition.metadata` without a
@@ -16,11 +15,10 @@ use crate::error::OpenError;
 /// # Errors
 /// [`OpenError::OtherPartition`] in a data directory (`container`).
 pub(super) fn check_name(
-    disk: &dyn Disk,
+    identity: Option<PartitionIdentity>,
     container: &Path,
     path: &Path,
 ) -> Result<Option<String>, OpenError> {
-    let identity = checkpoint::identity_in(disk, path).ok().flatten();
     let name = path.file_name().and_then(|name| parse_partition_dir(name.to_str()?));
     let (Some(found), Some((_, named))) = (identity.and_then(|it| it.partition), name) else {
         return Ok(None);

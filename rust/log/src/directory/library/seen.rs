@@ -14,7 +14,7 @@ use crate::log::types::Checkpointed;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     /// The content of `partition.metadata`, if it exists and can be understood.
-    partition: Option<PartitionIdentity>,
+    pub(super) partition: Option<PartitionIdentity>,
     dir: Option<FileId>,
 }
 
