@@ -172,7 +172,7 @@ All work that grows with a request has this type. Its `Context` does not change 
 Made = Message | Reserve
 """The result of work in slices: the response, or the memory that it needs first."""
 
-Reply = Message | Slices[Message] | Slices[Made] | Coordinate | Maintain
+Reply = Message | Slices[Made] | Coordinate | Maintain
 """The next step after an outcome: the response, or more work before it."""
 
 Steps = Slices[Outcome]

@@ -73,16 +73,15 @@ def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
     A repeated group is read once, and is in the response as often as in the request.
     """
     wanted = yield from _wanted(context, request)
-    names: dict[_Read, set[str]] = {}
-    readers: dict[_Read, set[Reader]] = {}
+    reads: dict[_Read, tuple[set[str], set[Reader]]] = {}
     for one in wanted:
         yield
-        of_read = names.setdefault(one.read, set())
-        of_read.update(topic.name for topic in one.topics or () if topic.name is not None)
-        readers.setdefault(one.read, set()).add(one.reader)
+        names, readers = reads.setdefault(one.read, (set(), set()))
+        names.update(topic.name for topic in one.topics or () if topic.name is not None)
+        readers.add(one.reader)
 
     def reply(results: Sequence[Coordinated]) -> Slices[Made]:
-        return _reserve(context, request, wanted, dict(zip(names, results, strict=True)))
+        return _reserve(context, request, wanted, dict(zip(reads, results, strict=True)))
 
     operations = (
         (
@@ -90,11 +89,11 @@ def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
             partial(
                 fetch_offsets,
                 read.group_id,
-                None if read.is_of_all else of_read,
-                readers[read],
+                None if read.is_of_all else names,
+                readers,
             ),
         )
-        for read, of_read in names.items()
+        for read, (names, readers) in reads.items()
     )
     return (yield from coordinate_each(context, operations, reply))
 
