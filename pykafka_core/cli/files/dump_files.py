@@ -258,20 +258,21 @@ def _index(rows: Callable[[Path, bytes, Sequence[BatchHeader]], Rows]) -> _Dump:
     between, or write them.
     """
 
+    def look(path: Path) -> tuple[bytes, list[BatchHeader], list[Fault]]:
+        data, batches = path.read_bytes(), _headers_beside(path)
+        return data, batches, [row for row in rows(path, data, batches) if isinstance(row, Fault)]
+
     def dump(path: Path, _records: bool, _contents: bool) -> Rows:
-        found = path, path.read_bytes(), _headers_beside(path)
-        faults = [row for row in rows(*found) if isinstance(row, Fault)]
-        while faults:
+        data, batches, faults = look(path)
+        before = None
+        while faults and faults != before:
             time.sleep(SETTLE_S)
             before = faults
             try:
-                found = path, path.read_bytes(), _headers_beside(path)
+                data, batches, faults = look(path)
             except FileNotFoundError:
                 return  # deleted since
-            faults = [row for row in rows(*found) if isinstance(row, Fault)]
-            if faults == before:
-                break
-        yield from rows(*found)
+        yield from rows(path, data, batches)
 
     return dump
 
