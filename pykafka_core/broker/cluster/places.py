@@ -17,6 +17,20 @@ from pykafka_core.metadata.records.quorum_records import QuorumRecords
 LOOPBACK = "127.0.0.1"
 LISTENER = "PLAINTEXT"
 
+QUICK: Mapping[str, object] = {
+    "broker.session.timeout.ms": 2000,
+    "broker.heartbeat.interval.ms": 200,
+    "replica.lag.time.max.ms": 2000,
+    "controller.quorum.election.timeout.ms": 500,
+    "controller.quorum.election.backoff.max.ms": 200,
+    "controller.quorum.fetch.timeout.ms": 1000,
+    "controller.quorum.request.timeout.ms": 1000,
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+}
+"""Shorter than Kafka's defaults, so that a failover test takes a second or two; with fewer internal
+partitions."""
+
 
 def replication_settings(nodes: int) -> dict[str, object]:
     """Return the replication settings of a cluster of that size: 3 replicas, or as many as nodes.
@@ -32,21 +46,6 @@ def replication_settings(nodes: int) -> dict[str, object]:
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": min_isr,
     }
-
-
-QUICK: Mapping[str, object] = {
-    "broker.session.timeout.ms": 2000,
-    "broker.heartbeat.interval.ms": 200,
-    "replica.lag.time.max.ms": 2000,
-    "controller.quorum.election.timeout.ms": 500,
-    "controller.quorum.election.backoff.max.ms": 200,
-    "controller.quorum.fetch.timeout.ms": 1000,
-    "controller.quorum.request.timeout.ms": 1000,
-    "offsets.topic.num.partitions": 4,
-    "transaction.state.log.num.partitions": 4,
-}
-"""Shorter than Kafka's defaults, so that a failover test takes a second or two; with fewer internal
-partitions."""
 
 
 class Places:
@@ -115,8 +114,6 @@ class Places:
         """Return the controller ports in existing directories; None for new directories."""
         if not is_formatted(self.folder, range(count)):
             return None
-        if self.directory(count).exists():
-            raise StorageError(f"{self.folder} has another number of nodes than {count}")
         snapshot = DataDirectory(self.directory(0)).latest_snapshot_head()
         records = QuorumRecords() if snapshot is None else QuorumRecords().after(snapshot.bytes)
         ports = {

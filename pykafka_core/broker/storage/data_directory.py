@@ -137,7 +137,7 @@ class DataDirectory:
             raise lost_identity(what, self.path)
 
     def first_data(self) -> str | None:
-        """Return the name of a partition's directory; None if no node has started here.
+        """Return the name of a partition's directory with data; None if there is none.
 
         `format_directory` writes the first snapshot. A start that was interrupted before it wrote
         meta.properties leaves a metadata log without records.

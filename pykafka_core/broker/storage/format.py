@@ -111,6 +111,10 @@ def is_formatted(folder: Path, nodes: Sequence[int]) -> bool:
     """Return whether `format_cluster` has formatted all nodes; False if it was not called, or was
     interrupted: then no node has started, and it can be repeated.
 
+    Args:
+        folder: Contains the directories.
+        nodes: The node ids, in ascending order.
+
     Raises:
         IdentityError: A node has data and no readable meta.properties.
         StorageError: The folder belongs to another number of nodes, or cannot be read.
@@ -119,6 +123,11 @@ def is_formatted(folder: Path, nodes: Sequence[int]) -> bool:
     missing = [one for one in directories if one.stored_identity() is None]
     for one in missing:
         one.check_no_data()
-    if missing and any(one.has_started() for one in directories):
+    is_of_others = (
+        any(one.has_started() for one in directories)
+        if missing
+        else (folder / str(nodes[-1] + 1)).exists()
+    )
+    if is_of_others:
         raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
     return not missing

@@ -54,7 +54,7 @@ def up(count: int, folder: Path, port: int) -> None:
 
 def _check_unused(nodes: Sequence[int], folder: Path) -> None:
     """Raise an error that names the running nodes; they outlive a command that is killed."""
-    found = {node: lock_holder(folder / str(node) / ".lock") for node in nodes}
+    found = {node: lock_holder(folder / str(node)) for node in nodes}
     holders = {node: process for node, process in found.items() if process is not None}
     if holders:
         named = ", ".join(f"node {node} runs as process {one}" for node, one in holders.items())
@@ -68,8 +68,6 @@ def _format(nodes: Sequence[int], folder: Path, port: int) -> None:
     if not is_formatted(folder, nodes):
         first = port - 1 + CONTROLLER_PORTS_BEHIND
         format_cluster(folder, {node: ("127.0.0.1", first + node) for node in nodes})
-    elif (folder / str(len(nodes) + 1)).exists():
-        raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
     for node, lines in settings.items():
         text = "".join(f"{name}={value}\n" for name, value in lines.items())
         (folder / f"{node}.properties").write_text(text)

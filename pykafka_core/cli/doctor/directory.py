@@ -1,7 +1,8 @@
 """The checks of a data directory: its lock, its content and its file system.
 
 The checks change nothing, except that they create a missing ``.lock``. This module never opens that
-file: closing its descriptor would release the lock of a broker in this process.
+file: on a kernel without locks of open file descriptions, closing its descriptor would release the
+lock of a broker in this process.
 """
 
 import os
@@ -148,7 +149,7 @@ def _check_content(path: Path) -> Iterator[Finding]:
 
 
 def _locked(path: Path) -> Finding:
-    holder = lock_holder(path / ".lock")
+    holder = lock_holder(path)
     who = "another process" if holder is None else f"process {holder} ({command_of(holder)})"
     if holder == os.getpid():
         who = "this process"

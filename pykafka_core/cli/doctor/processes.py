@@ -26,14 +26,14 @@ class Listening(NamedTuple):
         return ip_address(self.host).is_loopback
 
 
-def lock_holder(path: Path) -> int | None:
-    """Return the process that has an ``fcntl`` lock on a file, or one of several.
+def lock_holder(directory: Path) -> int | None:
+    """Return the process that has locked a data directory, or one of several.
 
     A POSIX lock, as Apache Kafka takes it, has the process id. A lock of an open file description,
     as this package takes it, has -1 instead, and is found among the open files of each process.
     """
     with suppress(OSError, ValueError):
-        wanted = path.stat()
+        wanted = (directory / ".lock").stat()
         for line in (_PROC / "locks").read_text().splitlines():
             fields = line.split()
             # "1: POSIX ADVISORY WRITE 4711 08:01:1234 0 EOF"; a waiting process has "->" after the
