@@ -560,6 +560,31 @@ fn each_state_of_a_compaction_by_kafka_opens_without_damage() {
     }
 }
 
+/// The first batch that is kept is above all records that a checkpoint lists as synced.
+#[test]
+fn compaction_of_all_checkpointed_records_opens_without_damage() {
+    let writer = Writer::new();
+    for n in 0..10 {
+        append(&writer.log, 3, NOW_MS + n);
+    }
+    writer.log.flush().unwrap();
+    let mut steps = replacement(&[0, 12, 24, 36], &batch_at(&writer, 45));
+    // The last steps are between the last name and the checkpoint.
+    steps.extend([12, 24, 36].into_iter().flat_map(removal));
+    for (number, step) in steps.iter().enumerate() {
+        step.take(&writer.disk);
+        let (library, recovery) = writer.read().unwrap();
+        assert_eq!(recovery.damage, None, "after step {number}");
+        let offsets = batch_offsets(&library.log(), 0);
+        assert!([45, 48, 57].iter().all(|kept| offsets.iter().any(|(base, _)| base == kept)));
+    }
+    let (_, _, recovery) = Writer::open(&writer.disk);
+    assert_eq!(recovery.damage.map(|damage| damage.offset()), Some(0), "for writing");
+    removal(0).for_each(|step| step.take(&writer.disk));
+    let (_, recovery) = writer.read().unwrap();
+    assert_eq!(recovery.damage.map(|damage| damage.offset()), Some(0), "without a name");
+}
+
 #[test]
 fn compaction_by_kafka_between_the_list_and_the_reads_leaves_no_damage() {
     let moments = ["00.log", "00.index", "12.log", "24.log", "24.index", "36.log", "48.log"];

@@ -35,8 +35,8 @@ pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
 const LOOKS_MAX: usize = 16;
 
 /// Pause before a second look at the damage of a log that has a writer. Kafka writes the cleaner
-/// checkpoint shortly after it has renamed the compacted files.
-const PAUSE: Duration = Duration::from_millis(100);
+/// checkpoint shortly after it has renamed the compacted files, and a busy machine delays that.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A log with its dependencies, on the real disk or in memory.
 #[derive(Debug)]

@@ -125,9 +125,9 @@ fn begins_with_batch(
     let name = segment.name(FileKind::Log);
     let file = dir.open(&name)?;
     match BatchScanner::new(&*file, 0, segment.size).next() {
-        Ok(Some(batch)) => {
-            plan.accepts(&batch, offsets.start, offsets.end).map_err(dir.error("read", &name))
-        }
+        Ok(Some(batch)) => plan
+            .accepts(&batch, segment, offsets.start, offsets.end)
+            .map_err(dir.error("read", &name)),
         Ok(None) | Err(ScanError::Bad(_)) => Ok(false),
         Err(ScanError::Io(error)) => Err(dir.error("read", &name)(error)),
     }
