@@ -6,13 +6,20 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core.log import Log
 from tests.faults.cluster.clusters import NODES, QUIET
 from tests.faults.history import Anomaly
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 
 TOPIC_CONFIG = {
     "cleanup.policy": "compact,delete",
@@ -25,6 +32,9 @@ TOPIC_CONFIG = {
 KEYS = 12
 OVERWRITES = 60
 """Records of one key in a row: compaction leaves one of them."""
+
+
+LEADER_MOVES = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE}
 
 
 class Record(NamedTuple):
@@ -176,12 +186,22 @@ def misread(bootstrap: str, histories: Sequence[History]) -> list[Anomaly]:
 
 
 def _wrong_start(consumer: Consumer, history: History) -> Iterator[Anomaly]:
-    low, high = consumer.get_watermark_offsets(
-        TopicPartition(history.topic, history.index), PATIENCE_S
-    )
-    if (low, high) != (history.log_start, history.end):
-        expected = (history.log_start, history.end)
-        yield Anomaly("wrong bounds", f"{history.name}: {(low, high)}, expected {expected}")
+    bounds: list[tuple[int, int]] = []
+    eventually(lambda: _has_leader(consumer, history, bounds), f"{history.name} has a leader")
+    expected = (history.log_start, history.end)
+    if bounds != [expected]:
+        yield Anomaly("wrong bounds", f"{history.name}: {bounds}, expected {expected}")
+
+
+def _has_leader(consumer: Consumer, history: History, bounds: list[tuple[int, int]]) -> bool:
+    """Add the log start offset and high watermark to `bounds`, unless leadership moves."""
+    partition = TopicPartition(history.topic, history.index)
+    try:
+        bounds.append(consumer.get_watermark_offsets(partition, PATIENCE_S))
+    except KafkaException as error:
+        if error.args[0].code() not in LEADER_MOVES:
+            raise
+    return bool(bounds)
 
 
 def _read(consumer: Consumer, histories: Sequence[History]) -> dict[int, dict[bytes, Record]]:
