@@ -254,7 +254,7 @@ impl Look<'_> {
                 Ok(Some(batch)) => {
                     let (position, log_end_offset) = (batch.position(), found.log_end_offset);
                     if !plan
-                        .accepts(&batch, segment, log_end_offset, end_max)
+                        .accepts(&batch, log_end_offset, end_max, segment.is_compacted(plan))
                         .map_err(dir.error("read", &name))?
                     {
                         return Ok(valid_end);

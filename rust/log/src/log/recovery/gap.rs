@@ -126,7 +126,7 @@ fn begins_with_batch(
     let file = dir.open(&name)?;
     match BatchScanner::new(&*file, 0, segment.size).next() {
         Ok(Some(batch)) => plan
-            .accepts(&batch, segment, offsets.start, offsets.end)
+            .accepts(&batch, offsets.start, offsets.end, segment.is_compacted(plan))
             .map_err(dir.error("read", &name)),
         Ok(None) | Err(ScanError::Bad(_)) => Ok(false),
         Err(ScanError::Io(error)) => Err(dir.error("read", &name)(error)),

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::recovered::FoundSegment;
 use crate::checkpoint::PartitionIdentity;
 use crate::error::Damage;
-use crate::file_names::FileKind;
 use crate::log::types::{Checkpointed, LogOptions, OnDamage};
 use crate::segment::scan::StoredBatch;
 
@@ -126,28 +124,18 @@ impl Plan {
         end < self.synced_end && base_offset >= self.synced_end.max(self.cleaner_offset)
     }
 
-    /// True if the names of the files show that a compaction without a checkpoint wrote a segment.
-    ///
-    /// Only an open for reading uses the names, because another program may be running.
-    fn is_compacted(&self, segment: &FoundSegment) -> bool {
-        let base_offset = segment.base_offset;
-        let is_before = self.compacting.is_some_and(|compacting| base_offset < compacting);
-        let is_result = segment.swapped.contains(&FileKind::Log);
-        self.is_read_only && (is_before || is_result || self.replaced.contains(&base_offset))
-    }
-
-    /// True if `batch` is valid and may follow a log that ends at `log_end_offset`, in `segment`,
-    /// which ends at or below `end_max`.
+    /// True if `batch` is valid and may follow a log that ends at `log_end_offset`, in a segment
+    /// that ends at or below `end_max`. In a compacted segment, it may skip synced records.
     pub(super) fn accepts(
         &self,
         batch: &StoredBatch<'_>,
-        segment: &FoundSegment,
         log_end_offset: i64,
         end_max: i64,
+        is_compacted: bool,
     ) -> io::Result<bool> {
         let first_offset = batch.first_offset_min(log_end_offset);
         let may_follow = batch.has_valid_offsets()
-            && (!self.skips_synced(log_end_offset, first_offset) || self.is_compacted(segment))
+            && (is_compacted || !self.skips_synced(log_end_offset, first_offset))
             && batch.base_offset() >= log_end_offset
             && batch.next_offset() <= end_max;
         Ok(may_follow && batch.is_crc_valid()?)

@@ -100,6 +100,16 @@ impl FoundSegment {
         }
     }
 
+    /// True if the names of the files show that a compaction without a checkpoint wrote it.
+    ///
+    /// Only an open for reading uses the names, because another program may be running.
+    pub(super) fn is_compacted(&self, plan: &Plan) -> bool {
+        let base_offset = self.base_offset;
+        let is_before = plan.compacting.is_some_and(|compacting| base_offset < compacting);
+        let is_result = self.swapped.contains(&FileKind::Log);
+        plan.is_read_only && (is_before || is_result || plan.replaced.contains(&base_offset))
+    }
+
     /// Ends the segment at `position`, also in its file.
     pub(super) fn end_at(&mut self, position: u64, cut: Cut) {
         self.size = position;
