@@ -3,7 +3,6 @@
 
 pub(crate) mod answer_size;
 pub(crate) mod api_versions;
-pub(crate) mod context;
 mod control;
 mod describe_topic_partitions;
 pub(crate) mod dispatch;
@@ -18,8 +17,8 @@ pub(crate) mod produce;
 pub(crate) mod quota;
 pub(crate) mod replica;
 pub(crate) mod replication_throttle;
-pub(crate) mod reply;
 mod topic_name;
+mod worker;
 
 /// Requests about more partitions take milliseconds, so other threads than the network threads
 /// handle them.

@@ -6,6 +6,7 @@
 //! - `partition`: the partitions of this broker, their logs, and the requests that wait for them.
 
 mod api;
+mod context;
 mod hot_apis;
 mod kafka_error;
 mod network;
@@ -16,14 +17,16 @@ mod slots;
 #[cfg(test)]
 mod testing;
 
-pub use api::context::{Context, ContextOptions, Outcome, PendingOutcome};
 pub use api::fetch_session::FetchSessions;
-pub use api::reply::{Reply, StoredRecords};
+pub use context::{Context, ContextOptions};
 pub use hot_apis::{HOT_APIS, HotApi};
 pub use kafka_error::KafkaError;
+pub use network::Network;
 pub use network::engine::Engine;
 pub use network::gate::{PeerAddress, Unreachable};
 pub use network::listener::Audience;
+pub use network::outcome::{Outcome, PendingOutcome};
+pub use network::reply::{ReadFailures, Reply, StoredRecords};
 pub use partition::partition_table::command::{BatchKind, KeyValue};
 pub use partition::partition_table::health::ProbeNeeds;
 pub use partition::partition_table::markers::Marker;

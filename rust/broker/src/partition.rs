@@ -81,6 +81,7 @@ use self::threads::pool::Pool;
 use self::turn::guarded::Guarded;
 use self::waiters::Waiters;
 use crate::kafka_error::KafkaError;
+use crate::network::reply::ReadFailures;
 use crate::partition::work::queue::WorkQueue;
 use crate::seam::event::faults::Faults;
 use crate::seam::event::queue::EventQueue;
@@ -317,6 +318,12 @@ impl Partition {
         for warning in &recovery.warnings {
             warn(format!("found {warning}"));
         }
+    }
+}
+
+impl ReadFailures for Partition {
+    fn read_failed(&self, error: &StorageError) {
+        self.note_storage_error(error);
     }
 }
 

@@ -17,8 +17,11 @@ use pykafka_wire::{ApiKey, fetch, produce};
 use tokio::time::timeout;
 
 use self::gate_disk::{Gate, GateDisk};
-use crate::api::context::{Context, ContextOptions, Outcome};
+use crate::api::dispatch::Dispatcher;
+use crate::context::{Context, ContextOptions};
 use crate::network::memory::budget::Share;
+use crate::network::outcome::Outcome;
+use crate::network::{Handler, Network};
 use crate::partition::PartitionOffsets;
 use crate::partition::threads::may_wait::MayWait;
 use crate::request::{ConnectionInfo, Header};
@@ -44,6 +47,11 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
+    /// The parameters of a listener of this broker.
+    pub(crate) fn served(&self) -> (Arc<Network>, Arc<dyn Handler>) {
+        (self.ctx.network.clone(), Arc::new(Dispatcher(self.ctx.clone())))
+    }
+
     /// A broker with logs in memory: every promise holds at once.
     pub(crate) fn in_memory() -> Broker {
         Broker::in_memory_of(MEMORY_MAX)
@@ -261,7 +269,7 @@ impl Broker {
 
     /// An empty share of the response memory.
     pub(crate) fn room(&self) -> Share {
-        self.ctx.memory.answers.share()
+        self.ctx.network.memory.answers.share()
     }
 
     /// Waits until no thread works for the partitions.
@@ -428,7 +436,7 @@ pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
 }
 
 /// The future of an outcome that is not decided.
-pub(crate) fn pending(outcome: Outcome) -> crate::api::context::PendingOutcome {
+pub(crate) fn pending(outcome: Outcome) -> crate::network::outcome::PendingOutcome {
     match outcome {
         Outcome::Pending(future) | Outcome::Held(future) | Outcome::Parked(future, _) => future,
         other => panic!("not pending: {other:?}"),
@@ -436,7 +444,7 @@ pub(crate) fn pending(outcome: Outcome) -> crate::api::context::PendingOutcome {
 }
 
 /// Polls once; `None` while it is pending.
-pub(crate) fn poll(future: &mut crate::api::context::PendingOutcome) -> Option<Outcome> {
+pub(crate) fn poll(future: &mut crate::network::outcome::PendingOutcome) -> Option<Outcome> {
     let mut task = TaskContext::from_waker(Waker::noop());
     match future.as_mut().poll(&mut task) {
         Poll::Ready(outcome) => Some(outcome),

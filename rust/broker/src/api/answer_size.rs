@@ -76,21 +76,21 @@ mod tests {
     use pykafka_wire::metadata;
 
     use super::*;
-    use crate::api::context::Outcome;
-    use crate::api::dispatch::{LastClientId, dispatch};
-    use crate::api::reply::Reply;
+    use crate::api::dispatch::dispatch;
     use crate::network::memory::Parts;
     use crate::network::memory::budget::Share;
-    use crate::testing::{Broker, connection, pending, poll, settled};
+    use crate::network::outcome::Outcome;
+    use crate::network::reply::Reply;
+    use crate::testing::{Broker, connection, header, pending, poll, settled};
 
     const PARTITIONS: i32 = 9_000;
 
     /// A request for everything, as it comes from a socket.
     fn asked(broker: &Broker) -> Outcome {
         let request = metadata::Request { topics: None, ..metadata::Request::default() };
-        let mut frame = BytesMut::from(&[0, 3, 0, 8, 0, 0, 0, 7, 255, 255][..]);
-        request.encode(8, &mut frame).unwrap();
-        dispatch(&broker.ctx, &connection(), &mut LastClientId::new(), frame, (0, 0)).1
+        let mut body = BytesMut::new();
+        request.encode(8, &mut body).unwrap();
+        dispatch(&broker.ctx, &connection(), &header(ApiKey::METADATA, 8), body)
     }
 
     fn reply(outcome: Outcome) -> Reply {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn large_replies_reserve_memory_before_encoding_and_keep_their_size_after() {
         let broker = Broker::in_memory().with_topic(PARTITIONS, &[]);
-        let (answers, image) = (&broker.ctx.memory.answers, broker.ctx.image.load());
+        let (answers, image) = (&broker.ctx.network.memory.answers, broker.ctx.image.load());
         let estimate = bytes_max(&image, ApiKey::METADATA, 8, &[255, 255, 255, 255, 1, 0, 0]);
         let others: Vec<Share> = iter::from_fn(|| answers.try_room(estimate)).collect();
         let held = estimate * others.len();

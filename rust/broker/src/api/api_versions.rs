@@ -10,7 +10,8 @@ use pykafka_wire::api_versions::{
 };
 use pykafka_wire::{ApiKey, Chunks};
 
-use crate::api::context::{Context, Outcome};
+use crate::context::Context;
+use crate::network::outcome::Outcome;
 
 use crate::hot_apis::{HOT_APIS, hot_index};
 use crate::request::{ConnectionInfo, ControllerApis, Header};

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use pykafka_wire::{Chunks, DecodeError, decoded_size};
 use tokio::sync::oneshot;
 
-use crate::api::context::{Context, Outcome};
+use crate::context::Context;
+use crate::network::outcome::Outcome;
 
 use crate::network::answers::SMALL_BYTES_MAX;
 use crate::network::memory::budget::Share;
@@ -51,19 +52,19 @@ pub(crate) fn park(
             None => return Outcome::failed(),
         };
         let bytes = body.len() + decoded;
-        if bytes > ctx.memory.decoded_bytes_max {
+        if bytes > ctx.network.memory.decoded_bytes_max {
             return Outcome::malformed(format_args!("it takes {bytes} bytes once it is decoded"));
         }
         // The memory of small requests is part of the fixed cost of a connection.
         if bytes >= SMALL_BYTES_MAX {
-            room.measured(bytes, &ctx.memory.requests);
+            room.measured(bytes, &ctx.network.memory.requests);
         }
         let (id, answer) = ctx.requests.park();
         let open = Open { ctx, id };
         let event = RequestEvent { id, connection, header, body, room: room.clone() };
         open.ctx.events.push(Event::Request(Box::new(event)));
         let Some(body) = answered(&open.ctx, &room, answer).await else { return stopped() };
-        let answers = &open.ctx.memory.answers;
+        let answers = &open.ctx.network.memory.answers;
         let room_of_answer = match room.take_answer() {
             Some(room) => room,
             // Python has released it, and the response is small or another node has encoded it.
@@ -84,7 +85,7 @@ async fn answered(ctx: &Context, room: &Room, mut said: oneshot::Receiver<Said>)
             Said::Reserve { token, bytes, next } => {
                 // A holder of memory must not wait for more.
                 drop(room.take_answer());
-                room.reserve_answer(ctx.memory.answers.room(bytes, &*ctx.clock).await);
+                room.reserve_answer(ctx.network.memory.answers.room(bytes, &*ctx.clock).await);
                 ctx.events.push(Event::Maintained { token, error_code: 0, offset: -1 });
                 said = next;
             }

@@ -8,9 +8,10 @@ use pykafka_wire::describe_topic_partitions::{
 };
 
 use crate::api::api_versions::encoded;
-use crate::api::context::{Context, Outcome};
 use crate::api::endpoints::Endpoints;
 use crate::api::topic_name::{TOPIC_OPERATIONS_ALL, is_internal, missing_code};
+use crate::context::Context;
+use crate::network::outcome::Outcome;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::{Image, PartitionEntry, TopicEntry};
 

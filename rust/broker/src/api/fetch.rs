@@ -22,14 +22,16 @@ use pykafka_wire::fetch::Request;
 use self::limits::Limits;
 use self::respond::{Answer, refuse};
 use self::target::{Opened, Targets};
-use crate::api::context::{Context, Outcome};
 use crate::api::endpoints::Endpoints;
 use crate::api::fetch_session::Owner;
 use crate::api::quota::Client;
+use crate::api::worker::on_worker;
 use crate::api::{PARTITIONS_AT_ONCE_MAX, replica};
+use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
+use crate::network::outcome::Outcome;
 use crate::partition::opening;
 use crate::partition::read::Isolation;
 use crate::partition::replicate::Replica;
@@ -61,7 +63,7 @@ pub fn handle(
     }
     let (ctx, body) = (ctx.clone(), body.clone());
     let host = ctx.partitions.host().clone();
-    Outcome::elsewhere(&host, move || match Request::decode(version, &body) {
+    on_worker(&host, move || match Request::decode(version, &body) {
         Ok(request) => begin(&ctx, client, arrived_ns, version, &request, room),
         Err(error) => Outcome::malformed(error),
     })
@@ -162,14 +164,14 @@ fn book(answer: Answer, room: Share) -> Outcome {
         return read_or_wait(answer.booked(), room);
     }
     let host = answer.ctx.partitions.host().clone();
-    Outcome::elsewhere(&host, move || read_or_wait(answer.booked(), room))
+    on_worker(&host, move || read_or_wait(answer.booked(), room))
 }
 
 /// Maximum bytes of one response: a request for more would wait until its timeout.
 fn bytes_max(ctx: &Context, wanted: i32) -> i64 {
     let wanted = i64::from(wanted);
     if ctx.partitions.host().in_memory {
-        wanted.min(ctx.memory.answers.records_bytes_max() as i64)
+        wanted.min(ctx.network.memory.answers.records_bytes_max() as i64)
     } else {
         wanted
     }
@@ -181,10 +183,10 @@ fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
     if wanted == 0 {
         return answer_or_park(answer, room, 0);
     }
-    match answer.ctx.memory.answers.widen(&mut room, wanted) {
+    match answer.ctx.network.memory.answers.widen(&mut room, wanted) {
         0 => Outcome::Pending(Box::pin(async move {
             let ctx = answer.ctx.clone();
-            let room = ctx.memory.answers.wider(room, WIDENED_BYTES_MIN, &*ctx.clock).await;
+            let room = ctx.network.memory.answers.wider(room, WIDENED_BYTES_MIN, &*ctx.clock).await;
             answer_or_park(answer, room, WIDENED_BYTES_MIN)
         })),
         memory_max => answer_or_park(answer, room, memory_max),
@@ -196,7 +198,7 @@ fn answer_or_park(answer: Answer, room: Share, memory_max: usize) -> Outcome {
         return read(answer, room, memory_max);
     }
     let host = answer.ctx.partitions.host().clone();
-    Outcome::elsewhere(&host, move || read(answer, room, memory_max))
+    on_worker(&host, move || read(answer, room, memory_max))
 }
 
 fn read(answer: Answer, room: Share, memory_max: usize) -> Outcome {

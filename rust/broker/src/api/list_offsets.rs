@@ -12,7 +12,8 @@ use pykafka_wire::list_offsets::{
     Partition as PartitionRequest, PartitionResponse, Request, Response, Topic, TopicResponse,
 };
 
-use crate::api::context::{Context, Outcome};
+use crate::context::Context;
+use crate::network::outcome::Outcome;
 
 use crate::api::replica;
 use crate::kafka_error::KafkaError;

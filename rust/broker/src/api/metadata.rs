@@ -9,12 +9,14 @@ use pykafka_wire::metadata::{
 use pykafka_wire::{ByteCount, Chunks, DecodeError, EncodeError};
 
 use crate::api::PARTITIONS_AT_ONCE_MAX;
-use crate::api::context::{Context, Outcome};
 use crate::api::endpoints::Endpoints;
 use crate::api::topic_name::{
     CLUSTER_OPERATIONS_ALL, TOPIC_OPERATIONS_ALL, is_internal, is_valid, missing_code,
 };
+use crate::api::worker::on_worker;
+use crate::context::Context;
 use crate::network::memory::budget::Share;
+use crate::network::outcome::Outcome;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::Event;
 use crate::seam::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
@@ -48,7 +50,7 @@ pub fn handle(
     }
     let (ctx, conn, body) = (ctx.clone(), conn.clone(), body.to_vec());
     let host = ctx.partitions.host().clone();
-    Outcome::elsewhere(&host, move || match decoded(version, &body) {
+    on_worker(&host, move || match decoded(version, &body) {
         Ok(request) => answer(&ctx, &conn, version, &request).in_room(room),
         Err(error) => Outcome::malformed(error),
     })

@@ -10,7 +10,8 @@ use pykafka_wire::offset_for_leader_epoch::{
     EpochEndOffset, Partition as PartitionRequest, Request, Response, Topic, TopicResponse,
 };
 
-use crate::api::context::{Context, Outcome};
+use crate::context::Context;
+use crate::network::outcome::Outcome;
 
 use crate::kafka_error::KafkaError;
 use crate::partition::{Partition, opening};

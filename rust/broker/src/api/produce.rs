@@ -25,9 +25,10 @@ use self::pending::{Appends, Pending, Produced};
 use self::plan::{Entry, Plan};
 use self::respond::{PartitionResult, TopicResults};
 use self::verification::{Rule, Verification};
-use crate::api::context::{Context, Outcome};
 use crate::api::quota::Client;
+use crate::context::Context;
 use crate::kafka_error::KafkaError;
+use crate::network::outcome::Outcome;
 use crate::partition::{Partition, opening};
 use crate::request::{ConnectionInfo, Header};
 

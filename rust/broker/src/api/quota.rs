@@ -17,7 +17,7 @@ pub(crate) mod rates;
 use std::sync::Arc;
 
 use self::rates::{Meter, RateKey, windows};
-use crate::api::context::Context;
+use crate::context::Context;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::client_quotas::{Limit, Metered};
 
@@ -96,7 +96,7 @@ impl Client {
 
     fn mute(&self, ctx: &Context, throttle_ms: u64) -> i32 {
         if throttle_ms > 0 {
-            ctx.statistics.clients_throttled.add(1);
+            ctx.network.statistics.clients_throttled.add(1);
             let mute_ns = throttle_ms.saturating_mul(1_000_000);
             self.conn.mute.extend(ctx.clock.now_ns().saturating_add(mute_ns));
         }

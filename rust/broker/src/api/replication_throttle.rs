@@ -30,8 +30,8 @@ use std::time::Duration;
 
 use pykafka_forks::Mutex;
 
-use crate::api::context::Context;
 use crate::api::quota::rate::{Rate, Windows};
+use crate::context::Context;
 use crate::seam::settings::{Settings, Side};
 
 /// Maximum time that a follower holds back a partition before it checks the rate again.

@@ -20,6 +20,7 @@
 //! its responses at a minimum rate (`sending`).
 
 mod arrivals;
+mod headers;
 mod link;
 mod pipeline;
 mod reader;
@@ -32,19 +33,20 @@ use pykafka_log::perturb::hand_over;
 use pykafka_wire::ApiKey;
 use tokio::time::sleep;
 
+use self::headers::Headers;
 use self::link::{Ended, Link};
 use self::pipeline::Pipeline;
 use self::reader::{Intake, READ_AHEAD_BYTES_MAX, Reader};
 use self::sending::Sending;
-use crate::api::context::{Context, Outcome};
-use crate::api::dispatch::{LastClientId, dispatch};
 use crate::hot_apis::hot_index;
 use crate::network::answers::Unsent;
 use crate::network::connections::Closing;
 use crate::network::input::{Input, PREFIX_SIZE};
+use crate::network::outcome::Outcome;
 use crate::network::output::Output;
 use crate::network::transport::Transport;
 use crate::network::turn::{TURN_BYTES_MAX, Turn, in_turns};
+use crate::network::{Handler, Network};
 use crate::request::{ConnectionInfo, Header};
 
 /// Gathered responses are written at this size at the latest.
@@ -52,12 +54,13 @@ const GATHERED_BYTES_MAX: usize = 256 << 10;
 
 /// Serves the peer of `transport` until either side ends the connection.
 pub(crate) async fn run<T: Transport>(
-    ctx: Arc<Context>,
+    network: Arc<Network>,
+    handler: Arc<dyn Handler>,
     transport: T,
     info: ConnectionInfo,
     closing: Arc<Closing>,
 ) {
-    let mut connection = Connection::new(ctx, transport, info, closing);
+    let mut connection = Connection::new(network, handler, transport, info, closing);
     let turn = connection.link.turn.clone();
     let ended = in_turns(&turn, connection.serve_to_its_end()).await;
     connection.link.report(ended);
@@ -71,23 +74,26 @@ struct Connection<T> {
     reader: Reader,
     pipeline: Pipeline,
     output: Output,
-    client_id: LastClientId,
+    headers: Headers,
+    handler: Arc<dyn Handler>,
 }
 
 impl<T: Transport> Connection<T> {
     fn new(
-        ctx: Arc<Context>,
+        network: Arc<Network>,
+        handler: Arc<dyn Handler>,
         transport: T,
         info: ConnectionInfo,
         closing: Arc<Closing>,
     ) -> Connection<T> {
-        let input = Input::new(ctx.memory.input.share());
+        let input = Input::new(network.memory.input.share());
         Connection {
-            link: Link { transport, info, closing, ctx, turn: Arc::new(Turn::default()) },
+            link: Link { transport, info, closing, network, turn: Arc::new(Turn::default()) },
             reader: Reader::new(input),
             pipeline: Pipeline::default(),
             output: Output::default(),
-            client_id: LastClientId::new(),
+            headers: Headers::new(),
+            handler,
         }
     }
 
@@ -119,7 +125,7 @@ impl<T: Transport> Connection<T> {
     /// Starts the requests in the input, as far as they may start, and gathers the responses that
     /// are ready.
     async fn handle_buffered(&mut self) -> Result<(), Ended> {
-        let size_max = self.link.ctx.image.load().settings.socket_request_bytes_max;
+        let size_max = self.link.network.settings.load().socket_request_bytes_max;
         loop {
             self.gather().await?;
             if self.output.size() >= GATHERED_BYTES_MAX {
@@ -134,9 +140,12 @@ impl<T: Transport> Connection<T> {
             let Some(frame) = frame else { return Ok(()) };
             let bytes = frame.len();
             let received = self.reader.frame_taken(PREFIX_SIZE + bytes);
-            self.link.turn.handled(self.link.ctx.clock.now_ns());
-            let (header, outcome) =
-                dispatch(&self.link.ctx, &self.link.info, &mut self.client_id, frame, received);
+            self.link.turn.handled(self.link.network.clock.now_ns());
+            let (header, body) = self
+                .headers
+                .split(frame, received)
+                .map_err(|error| Ended::Refused(format!("malformed request header: {error}")))?;
+            let outcome = self.handler.handle(&self.link.info, &header, body);
             self.begun(header, outcome, bytes)?;
         }
     }
@@ -156,21 +165,15 @@ impl<T: Transport> Connection<T> {
     }
 
     /// Appends a request that has started to the pipeline, or its response to the output.
-    fn begun(
-        &mut self,
-        header: Option<Header>,
-        outcome: Outcome,
-        bytes: usize,
-    ) -> Result<(), Ended> {
-        match (header, outcome) {
-            (_, Outcome::Close(reason)) => Err(Ended::Refused(reason)),
-            (None, _) => Err(Ended::Refused("a request without header".into())),
-            (_, Outcome::NoReply) => Ok(()),
-            (Some(header), Outcome::Reply(reply)) if self.pipeline.is_empty() => {
+    fn begun(&mut self, header: Header, outcome: Outcome, bytes: usize) -> Result<(), Ended> {
+        match outcome {
+            Outcome::Close(reason) => Err(Ended::Refused(reason)),
+            Outcome::NoReply => Ok(()),
+            Outcome::Reply(reply) if self.pipeline.is_empty() => {
                 self.output.push(&header, reply);
                 Ok(())
             }
-            (Some(header), outcome) => {
+            outcome => {
                 // Requests of other APIs are decoded already.
                 let holds_frame = match outcome {
                     Outcome::Parked(..) => true,
@@ -205,7 +208,7 @@ impl<T: Transport> Connection<T> {
 
     /// Lets other connections run if this one has used up its turn; sends its responses first.
     async fn give_way(&mut self) -> Result<(), Ended> {
-        if self.link.turn.is_over(self.link.ctx.clock.now_ns()) {
+        if self.link.turn.is_over(self.link.network.clock.now_ns()) {
             self.flush().await?;
             self.link.turn.give_away().await;
         }
@@ -256,22 +259,22 @@ impl<T: Transport> Connection<T> {
 
     /// Sends all gathered responses.
     async fn flush(&mut self) -> Result<(), Ended> {
-        let Link { transport, ctx, turn, closing, info } = &self.link;
+        let Link { transport, network, turn, closing, info } = &self.link;
         let size = self.output.size();
         let (mut unsent, mut sending): (Option<Unsent<'_>>, _) = (None, None);
         while self.output.size() > 0 {
             let before = self.output.size();
             let sent = self.output.send(transport, TURN_BYTES_MAX);
             turn.moved(before - self.output.size());
-            let (bytes, now_ns) = (self.output.memory_size(), ctx.clock.now_ns());
+            let (bytes, now_ns) = (self.output.memory_size(), network.clock.now_ns());
             if self.output.size() < before {
                 info.standing.used(now_ns);
             }
             match &unsent {
                 Some(unsent) if self.output.size() < before => unsent.taken(now_ns),
                 None if bytes > 0 => {
-                    let held_bytes = self.output.cover(&ctx.memory.answers);
-                    unsent = Some(ctx.memory.answers.watch(held_bytes, closing, now_ns));
+                    let held_bytes = self.output.cover(&network.memory.answers);
+                    unsent = Some(network.memory.answers.watch(held_bytes, closing, now_ns));
                 }
                 Some(_) | None => {}
             }
@@ -284,11 +287,11 @@ impl<T: Transport> Connection<T> {
                 Err(error) => return Err(Ended::of_sending(&error)),
             }
             // A wait that ended at once did not end the turn.
-            if self.output.size() > 0 && turn.is_over(ctx.clock.now_ns()) {
+            if self.output.size() > 0 && turn.is_over(network.clock.now_ns()) {
                 turn.give_away().await;
             }
         }
-        ctx.statistics.bytes_sent.add(size as u64);
+        network.statistics.bytes_sent.add(size as u64);
         Ok(())
     }
 }

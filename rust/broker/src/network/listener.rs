@@ -23,12 +23,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use crate::api::context::Context;
-
 use crate::network::connection;
 use crate::network::connections::{Opened, Rank, Refused};
 use crate::network::descriptors;
 use crate::network::gate::Gated;
+use crate::network::{Handler, Network};
 use crate::request::{ConnectionInfo, ControllerApis};
 use crate::seam::log_ring::Level;
 
@@ -110,9 +109,14 @@ pub(crate) struct Listens {
 const UNPACED: &str = "reno";
 
 /// Accepts until the task is aborted; each connection gets a separate task.
-pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: Socket<TcpListener>) {
+pub(crate) async fn accept(
+    network: Arc<Network>,
+    handler: Arc<dyn Handler>,
+    listens: Listens,
+    listener: Socket<TcpListener>,
+) {
     let (queue, queued) = mpsc::channel(QUEUED_MAX);
-    let acceptor = Acceptor { ctx, listens, queue };
+    let acceptor = Acceptor { network, handler, listens, queue };
     tokio::join!(acceptor.accept_from(listener), acceptor.admit_all(queued));
 }
 
@@ -131,7 +135,8 @@ impl Arrival {
 
 /// Accepts the connections of one listener.
 struct Acceptor {
-    ctx: Arc<Context>,
+    network: Arc<Network>,
+    handler: Arc<dyn Handler>,
     listens: Listens,
     /// The queue of clients, on a listener for nodes and clients.
     queue: mpsc::Sender<Arrival>,
@@ -160,7 +165,7 @@ impl Acceptor {
     fn rank_of(&self, address: IpAddr) -> Rank {
         match self.listens.audience {
             Audience::Nodes => Rank::Node,
-            Audience::Both if self.ctx.known_nodes.has(address) => Rank::Neighbour,
+            Audience::Both if self.network.known_nodes.has(address) => Rank::Neighbour,
             Audience::Both | Audience::Clients => Rank::Client,
         }
     }
@@ -172,8 +177,8 @@ impl Acceptor {
         }
         let peer = arrival.peer;
         if arrival.is_of_reserve(Rank::Client) || self.queue.try_send(arrival).is_err() {
-            self.ctx.statistics.connections_accepted.add(1);
-            self.ctx.statistics.connections_refused.add(1);
+            self.network.statistics.connections_accepted.add(1);
+            self.network.statistics.connections_refused.add(1);
             let name = &self.listens.name;
             self.log(Level::Info, || {
                 format!(
@@ -199,7 +204,7 @@ impl Acceptor {
         if arrival.rank == Rank::Client {
             self.wait_turn().await;
         }
-        self.ctx.statistics.connections_accepted.add(1);
+        self.network.statistics.connections_accepted.add(1);
         if send_at_once(&arrival.stream, arrival.peer).is_err() {
             return;
         }
@@ -209,9 +214,10 @@ impl Acceptor {
     }
 
     fn serve(&self, arrival: Arrival, opened: Opened) {
-        let (ctx, Opened { id, closing, standing, .. }) = (self.ctx.clone(), opened);
+        let (network, handler) = (self.network.clone(), self.handler.clone());
+        let Opened { id, closing, standing, .. } = opened;
         // A stop that started before the registration did not reach the connection.
-        if ctx.is_stopping() {
+        if network.is_stopping() {
             closing.drain();
         }
         let info = ConnectionInfo {
@@ -223,10 +229,10 @@ impl Acceptor {
             standing,
             controller_apis: self.listens.controller_apis.clone(),
         };
-        let transport = Gated::new(arrival.stream, ctx.gates.accepted.clone());
+        let transport = Gated::new(arrival.stream, network.gates.accepted.clone());
         tokio::spawn(async move {
-            let _registered = Registered { ctx: ctx.clone(), id };
-            connection::run(ctx, transport, info, closing).await;
+            let _registered = Registered { network: network.clone(), id };
+            connection::run(network, handler, transport, info, closing).await;
         });
     }
 
@@ -247,7 +253,7 @@ impl Acceptor {
                 return;
             }
         }
-        self.ctx.statistics.connections_delayed.add(1);
+        self.network.statistics.connections_delayed.add(1);
         let name = &self.listens.name;
         self.log(Level::Warning, || {
             format!(
@@ -261,10 +267,10 @@ impl Acceptor {
 
     /// Waits until `max.connection.creation.rate` permits the next connection.
     async fn wait_turn(&self) {
-        let per_second = self.ctx.image.load().settings.connection_rate_max;
-        let wait = self.ctx.connections.turn(per_second, self.ctx.clock.now_ns());
+        let per_second = self.network.settings.load().connection_rate_max;
+        let wait = self.network.connections.turn(per_second, self.network.clock.now_ns());
         if !wait.is_zero() {
-            self.ctx.statistics.connections_delayed.add(1);
+            self.network.statistics.connections_delayed.add(1);
             sleep(wait).await;
         }
     }
@@ -272,19 +278,20 @@ impl Acceptor {
     /// Registers the connection as soon as `max.connections` permits it; `None` if its address has
     /// too many connections.
     async fn open(&self, arrival: &Arrival) -> Option<Opened> {
-        let Acceptor { ctx, listens: Listens { name, .. }, .. } = self;
+        let Acceptor { network, listens: Listens { name, .. }, .. } = self;
         let address = arrival.peer.ip();
         let mut was_delayed = false;
         loop {
-            let room = ctx.connections.room();
-            let settings = ctx.image.load().settings.clone();
-            match ctx.connections.open(address, arrival.rank, &settings, ctx.clock.now_ns()) {
+            let room = network.connections.room();
+            let settings = network.settings.load_full();
+            match network.connections.open(address, arrival.rank, &settings, network.clock.now_ns())
+            {
                 Ok(opened) => {
-                    ctx.statistics.connections_displaced.add(opened.displaced as u64);
+                    network.statistics.connections_displaced.add(opened.displaced as u64);
                     return Some(opened);
                 }
                 Err(Refused::OfAddress(count_max)) => {
-                    ctx.statistics.connections_refused.add(1);
+                    network.statistics.connections_refused.add(1);
                     self.log(Level::Info, || {
                         format!(
                             "{name}: {address} already has {count_max} connections, its maximum"
@@ -294,7 +301,7 @@ impl Acceptor {
                 }
                 Err(Refused::All) if !was_delayed => {
                     was_delayed = true;
-                    ctx.statistics.connections_delayed.add(1);
+                    network.statistics.connections_delayed.add(1);
                     self.log(Level::Warning, || {
                         let connections_max = settings.connections_max;
                         format!("{name}: {address} waits for max.connections={connections_max}")
@@ -308,13 +315,13 @@ impl Acceptor {
 
     /// Closes a client to free a descriptor for a node; returns false if there is no client.
     fn displace_one(&self) -> bool {
-        let displaced = self.ctx.connections.displace_one();
-        self.ctx.statistics.connections_displaced.add(displaced as u64);
+        let displaced = self.network.connections.displace_one();
+        self.network.statistics.connections_displaced.add(displaced as u64);
         displaced > 0
     }
 
     fn log(&self, level: Level, text: impl FnOnce() -> String) {
-        self.ctx.log_ring.log(level, TARGET, text);
+        self.network.log_ring.log(level, TARGET, text);
     }
 }
 
@@ -331,13 +338,13 @@ fn send_at_once(stream: &TcpStream, peer: SocketAddr) -> io::Result<()> {
 
 /// Removes the connection from the registry, also if its task panics.
 struct Registered {
-    ctx: Arc<Context>,
+    network: Arc<Network>,
     id: u64,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.ctx.connections.forget(self.id);
+        self.network.connections.forget(self.id);
     }
 }
 

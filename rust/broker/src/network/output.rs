@@ -11,9 +11,9 @@ use std::io::{self, IoSlice};
 use bytes::{Buf, BufMut, BytesMut};
 use pykafka_wire::frame;
 
-use crate::api::reply::{Part, Reply, StoredRecords};
 use crate::network::answers::Answers;
 use crate::network::memory::budget::Share;
+use crate::network::reply::{Part, Reply, StoredRecords};
 use crate::network::transport::Transport;
 use crate::request::Header;
 

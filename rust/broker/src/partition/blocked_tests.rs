@@ -12,9 +12,9 @@ use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, Prod
 use pykafka_wire::{ApiKey, Records, fetch, list_offsets, metadata, produce};
 use tokio::task::JoinHandle;
 
-use crate::api::context::Outcome;
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
+use crate::network::outcome::Outcome;
 use crate::partition::Partition;
 use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::append::queued::Append;

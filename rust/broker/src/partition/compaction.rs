@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pykafka_log::{CompactionOptions, CompactionReport, Dirtiness, Log, StorageError};
 use pykafka_record::Cancellation;
 
-use crate::api::context::Context;
+use crate::context::Context;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{Host, Partition, TARGET};
@@ -272,7 +272,7 @@ mod tests {
         compact(&broker);
         assert_eq!(records_size(&log), before);
         let (broker, log) = filled(&[]);
-        broker.ctx.stopping.store(true, Ordering::Release);
+        broker.ctx.network.stopping.store(true, Ordering::Release);
         compact(&broker);
         assert_eq!(records_size(&log), before);
     }

@@ -50,7 +50,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::task::{Endpoint, Fetcher, News};
-use crate::api::context::Context;
+use crate::context::Context;
 use crate::seam::image::step::Step;
 use crate::seam::image::{BrokerEndpoint, Image, PartitionEntry, PartitionId};
 use crate::seam::peers::PeerClient;

@@ -12,8 +12,8 @@ use pykafka_log::{AppendOrigin, Durability};
 use pykafka_record::{BatchOptions, Compression};
 use pykafka_wire::{ApiKey, list_offsets, produce};
 
-use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
+use crate::network::outcome::{Outcome, PendingOutcome};
 use crate::partition::Host;
 use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::append::queued::Append;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::api::context::Context;
+use crate::context::Context;
 use crate::partition::{Host, Partition, compaction};
 
 /// Maximum delay of a `flush.ms`.
@@ -80,7 +80,8 @@ async fn checkpoint(ctx: Arc<Context>, _under_way: Arc<()>) {
 /// the start is detected, and looks for damage in logs that are not open yet.
 pub async fn begin(ctx: Arc<Context>) {
     let host = ctx.partitions.host().clone();
-    if host.in_memory || ctx.serving.subscribe().wait_for(|serving| *serving).await.is_err() {
+    if host.in_memory || ctx.network.serving.subscribe().wait_for(|serving| *serving).await.is_err()
+    {
         return;
     }
     let begun = host.checkpointers.run(move |may_wait| {

@@ -49,29 +49,23 @@ impl Host {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use bytes::{BufMut, BytesMut};
+    use bytes::BytesMut;
     use pykafka_forks::Mutex;
     use pykafka_wire::{ApiKey, list_offsets};
 
     use std::sync::Arc;
 
-    use crate::api::context::Outcome;
-    use crate::api::dispatch::{LastClientId, dispatch};
+    use crate::api::dispatch::dispatch;
+    use crate::network::outcome::Outcome;
     use crate::partition::threads::may_wait::MayWait;
     use crate::seam::image::delta::ImageDelta;
-    use crate::testing::{Broker, connection, pending, poll};
+    use crate::testing::{Broker, connection, header, pending, poll};
 
     /// More than the number of threads in the pool.
     const MANY: usize = 64;
 
     fn dispatched(broker: &Broker, api_key: ApiKey, version: i16, body: &[u8]) -> Outcome {
-        let mut frame = BytesMut::new();
-        frame.put_i16(api_key.0);
-        frame.put_i16(version);
-        frame.put_i32(7);
-        frame.put_i16(-1);
-        frame.put_slice(body);
-        dispatch(&broker.ctx, &connection(), &mut LastClientId::new(), frame, (0, 0)).1
+        dispatch(&broker.ctx, &connection(), &header(api_key, version), BytesMut::from(body))
     }
 
     fn look_up() -> BytesMut {
@@ -109,11 +103,11 @@ mod tests {
             let mut waiting = pending(dispatched(&broker, api_key, version, &body));
             assert!(poll(&mut waiting).is_none());
             drop(waiting);
-            let held = broker.ctx.memory.answers.bytes();
+            let held = broker.ctx.network.memory.answers.bytes();
             assert!(held >= body.len(), "{api_key:?}: {held}");
             drop(closed);
             host.workers.wait_idle(&MayWait::as_documented());
-            assert_eq!(broker.ctx.memory.answers.bytes(), 0, "{api_key:?}");
+            assert_eq!(broker.ctx.network.memory.answers.bytes(), 0, "{api_key:?}");
         }
     }
 

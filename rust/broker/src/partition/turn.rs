@@ -469,8 +469,8 @@ mod tests {
 
     use pykafka_log::{Durability, OpenMode};
 
-    use crate::api::context::Outcome;
     use crate::kafka_error::KafkaError;
+    use crate::network::outcome::Outcome;
     use crate::partition::Partition;
     use crate::partition::lookup::{LookUp, OffsetQuery};
     use crate::partition::read::{Isolation, ReadRequest};

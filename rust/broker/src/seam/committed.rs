@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pykafka_record::LeaderEpoch;
 
-use crate::api::context::Context;
+use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::purgatory::Parked;

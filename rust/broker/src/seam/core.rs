@@ -19,8 +19,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::api::context::{Context, ContextOptions};
-
+use crate::api::dispatch::Dispatcher;
+use crate::context::{Context, ContextOptions};
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::network::gate::Unreachable;
@@ -124,7 +124,7 @@ impl Core {
         ];
         let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
         let runtime = engine.handle().clone();
-        let (events, gates) = (ctx.events.clone(), ctx.gates.clone());
+        let (events, gates) = (ctx.events.clone(), ctx.network.gates.clone());
         let peers = Peers::new(options.node_id, seed, events, gates, runtime.clone());
         let fetchers = Fetchers::new(ctx.clone(), peers.client().clone(), runtime);
         Ok(Core { ctx, engine, peers, fetchers, tasks, lock, steps: Mutex::default() })
@@ -190,10 +190,11 @@ impl Core {
         let listener = Socket::new(TcpListener::from_std(bound)?);
         let mut tasks = self.tasks.lock();
         if listens.audience == Audience::Both {
-            let known_nodes = self.ctx.known_nodes.clone();
+            let known_nodes = self.ctx.network.known_nodes.clone();
             tasks.push(self.engine.handle().spawn(async move { known_nodes.follow().await }));
         }
-        let accepting = listener::accept(self.ctx.clone(), listens, listener);
+        let (network, handler) = (self.ctx.network.clone(), Dispatcher(self.ctx.clone()));
+        let accepting = listener::accept(network, Arc::new(handler), listens, listener);
         tasks.push(self.engine.handle().spawn(accepting));
         Ok(())
     }
@@ -202,7 +203,7 @@ impl Core {
     /// directories of deleted topics are left.
     pub fn serve(&self) {
         self.ctx.partitions.settle_directories(&MayWait::as_documented());
-        self.ctx.serving.send_replace(true);
+        self.ctx.network.serving.send_replace(true);
     }
 
     /// The parts of `delta` that [`Core::apply`] could not apply; called before its records are
@@ -224,11 +225,11 @@ impl Core {
                 .log_ring
                 .log(Level::Error, TARGET, || format!("a committed change is left out: {refusal}"));
         }
-        self.ctx.memory.set(&step.image.settings);
+        self.ctx.network.memory.set(&step.image.settings);
         let changes = self.fetchers.changes_of(&step);
         self.ctx.carry_out(step);
         self.fetchers.carry_out(changes);
-        self.ctx.connections.limit_changed();
+        self.ctx.network.connections.limit_changed();
         Ok(())
     }
 
@@ -245,7 +246,7 @@ impl Core {
 
     /// Closes a connection; an unknown id belongs to a closed one and is ignored.
     pub fn close_connection(&self, connection: u64, reason: &str) {
-        self.ctx.connections.close(connection, reason);
+        self.ctx.network.connections.close(connection, reason);
     }
 
     /// Rejects new connections and requests, finishes requests in progress within `grace_ms`,
@@ -265,12 +266,12 @@ impl Core {
     /// Drops all traffic of connections, or restores it: of accepted ones, and of those to peers
     /// (`network::gate`).
     pub fn cut_off(&self, accepted: bool, unreachable: Unreachable) {
-        self.ctx.gates.set(accepted, unreachable);
+        self.ctx.network.gates.set(accepted, unreachable);
     }
 
     fn end(&self, grace: Duration, close: fn(&PartitionTable, &MayWait)) {
         let _ordered = self.steps.lock();
-        if self.ctx.stopping.swap(true, Ordering::AcqRel) {
+        if self.ctx.network.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
         self.ctx.verifications.refuse_all();
@@ -283,7 +284,7 @@ impl Core {
             }
             self.fetchers.close().await;
             self.peers.close().await;
-            let connections = &self.ctx.connections;
+            let connections = &self.ctx.network.connections;
             connections.drain_all();
             if timeout(grace, connections.wait_none()).await.is_err() {
                 connections.close_all("the broker stops");
@@ -491,16 +492,16 @@ impl Core {
     /// Lines `name value` in UTF-8: one flat snapshot.
     pub fn statistics(&self) -> String {
         let mut out = String::new();
-        self.ctx.statistics.write(&mut out);
+        self.ctx.network.statistics.write(&mut out);
         self.ctx.partitions.host().appended.write(&mut out);
         let levels = [
-            ("connections_open", self.ctx.connections.count()),
+            ("connections_open", self.ctx.network.connections.count()),
             ("requests_parked", self.ctx.requests.count()),
-            ("requests_parked_bytes", self.ctx.memory.requests.held()),
+            ("requests_parked_bytes", self.ctx.network.memory.requests.held()),
             ("events_waiting", self.ctx.events.count()),
-            ("connections_muted", self.ctx.memory.input.waiting()),
-            ("input_held_bytes", self.ctx.memory.input.held()),
-            ("answers_held_bytes", self.ctx.memory.answers.bytes()),
+            ("connections_muted", self.ctx.network.memory.input.waiting()),
+            ("input_held_bytes", self.ctx.network.memory.input.held()),
+            ("answers_held_bytes", self.ctx.network.memory.answers.bytes()),
         ];
         for (name, value) in levels {
             statistics::put(&mut out, name, value as u64);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::respond::Answer;
 use super::target::Found;
 use crate::api::answer_size;
-use crate::api::context::Outcome;
 use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
+use crate::network::outcome::Outcome;
 use crate::partition::Partition;
 use crate::partition::purgatory::{Parked, Parking};
 
@@ -56,10 +56,15 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     Outcome::Pending(Box::pin(async move {
         loop {
             parked.wait().await;
-            let mut room =
-                ctx.memory.answers.room(answer_bytes + WIDENED_BYTES_MIN, &*ctx.clock).await;
+            let mut room = ctx
+                .network
+                .memory
+                .answers
+                .room(answer_bytes + WIDENED_BYTES_MIN, &*ctx.clock)
+                .await;
             let wanted = usize::try_from(limits.bytes_max).unwrap_or(0);
-            let memory_max = WIDENED_BYTES_MIN + ctx.memory.answers.widen(&mut room, wanted);
+            let memory_max =
+                WIDENED_BYTES_MIN + ctx.network.memory.answers.widen(&mut room, wanted);
             // Bytes that are appended from here on are counted as they arrive; bytes that the read
             // below finds are credited after it. So none is missed; some may count twice, which
             // only wakes the request early.

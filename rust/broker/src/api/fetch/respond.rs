@@ -13,13 +13,14 @@ use pykafka_wire::{Chunks, Records};
 
 use super::limits::Limits;
 use super::target::{Fetched, Found, SessionUse, Target, Targets};
-use crate::api::context::{Context, Outcome};
 use crate::api::fetch_session::{FetchedState, SESSION_NONE, TopicKey};
 use crate::api::leader_hint::{endpoints_of, leader_of};
 use crate::api::quota::Client;
-use crate::api::reply::{Reply, StoredRecords};
 use crate::api::{PARTITIONS_AT_ONCE_MAX, replication_throttle};
+use crate::context::Context;
 use crate::kafka_error::KafkaError;
+use crate::network::outcome::Outcome;
+use crate::network::reply::{Reply, StoredRecords};
 use crate::partition::read::Read;
 use crate::partition::replicate::Replica;
 use crate::seam::settings::Side;
@@ -173,7 +174,7 @@ impl Answer {
             if let (Ok(Read { records: FetchedRecords::Slice(slice), .. }), Ok(partition)) =
                 (fetched, &target.partition)
             {
-                slices.push(StoredRecords { slice: slice.clone(), partition: partition.clone() });
+                slices.push(StoredRecords { slice: slice.clone(), failures: partition.clone() });
             }
             let partition = partition_response(target.key.index, fetched, leader);
             if let Some(topic) = responses.last_mut() {

@@ -10,11 +10,11 @@ use pykafka_record::LeaderEpoch;
 use pykafka_wire::fetch::Request;
 
 use super::limits::Limits;
-use crate::api::context::Context;
 use crate::api::fetch_session::{
     EPOCH_FINAL, EPOCH_INITIAL, FetchSession, FetchSpec, Owner, PartitionKey, SESSION_NONE,
     SharedSession, TopicKey,
 };
+use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::purgatory::Parked;

@@ -7,7 +7,7 @@ use pykafka_wire::fetch::{
 };
 
 use crate::api::PARTITIONS_AT_ONCE_MAX;
-use crate::api::context::{Outcome, PendingOutcome};
+use crate::network::outcome::{Outcome, PendingOutcome};
 use crate::partition::threads::may_wait::MayWait;
 use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
 use crate::seam::image::delta::ImageDelta;

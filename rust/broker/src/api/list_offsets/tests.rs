@@ -176,7 +176,10 @@ fn lagging_high_watermark_is_offset_not_available() {
     // Appended but not committed, because the ISR has a second replica; then a new leader epoch
     // starts.
     broker.apply(ImageDelta { topics: vec![replicated.clone()], ..ImageDelta::default() });
-    assert!(matches!(broker.produce(9, 1, &batch(&["c"])), crate::api::context::Outcome::Reply(_)));
+    assert!(matches!(
+        broker.produce(9, 1, &batch(&["c"])),
+        crate::network::outcome::Outcome::Reply(_)
+    ));
     replicated.partitions[0].leader_epoch = LeaderEpoch::new(2);
     replicated.partitions[0].partition_epoch = 2;
     broker.apply(ImageDelta { topics: vec![replicated], ..ImageDelta::default() });

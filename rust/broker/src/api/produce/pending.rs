@@ -8,8 +8,9 @@ use pykafka_log::{AppendOrigin, TransactionRule};
 
 use super::acks::Acks;
 use super::respond::Answer;
-use crate::api::context::{Context, Outcome};
+use crate::context::Context;
 use crate::kafka_error::KafkaError;
+use crate::network::outcome::Outcome;
 use crate::partition::Partition;
 use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::append::queued::Append;

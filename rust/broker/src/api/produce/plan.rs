@@ -11,7 +11,7 @@ use pykafka_record::Batch;
 use pykafka_wire::produce::Request;
 use pykafka_wire::{DecodeError, span_within};
 
-use crate::api::context::Context;
+use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::seam::image::{Image, TopicEntry, TopicId};

@@ -9,9 +9,10 @@ use pykafka_wire::produce::{PartitionResponse, RecordError, Response, TopicRespo
 use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
 
 use super::plan::{TOPIC_ID_VERSION_MIN, TopicReference};
-use crate::api::context::{Context, Outcome};
 use crate::api::leader_hint::endpoints_of;
+use crate::context::Context;
 use crate::kafka_error::KafkaError;
+use crate::network::outcome::Outcome;
 use crate::partition::Partition;
 use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
 use crate::seam::image::Image;
@@ -175,12 +176,12 @@ impl Answer {
     pub(super) fn once_there_is_room(self, ctx: &Arc<Context>, listener: &Arc<str>) -> Outcome {
         let bytes_max =
             self.topics.iter().map(|topic| topic.partitions.len()).sum::<usize>() * RESULT_BYTES;
-        if let Some(room) = ctx.memory.answers.try_room(bytes_max) {
+        if let Some(room) = ctx.network.memory.answers.try_room(bytes_max) {
             return self.encode(&ctx.image.load(), listener).in_room(room);
         }
         let (ctx, listener) = (ctx.clone(), listener.clone());
         Outcome::Pending(Box::pin(async move {
-            let room = ctx.memory.answers.room(bytes_max, &*ctx.clock).await;
+            let room = ctx.network.memory.answers.room(bytes_max, &*ctx.clock).await;
             self.encode(&ctx.image.load(), &listener).in_room(room)
         }))
     }

@@ -6,8 +6,8 @@ use pykafka_log::Durability;
 use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, ProducerId};
 use pykafka_wire::produce::{PartitionResponse, Response};
 
-use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
+use crate::network::outcome::{Outcome, PendingOutcome};
 use crate::partition::partition_table::command::BatchKind;
 use crate::seam::event::Event;
 use crate::seam::event::faults::LogFault;

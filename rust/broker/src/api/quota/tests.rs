@@ -47,7 +47,7 @@ fn a_client_over_its_produce_quota_is_muted_for_the_returned_throttle_time() {
     assert_eq!(muted(&broker, &client), Some(Duration::from_secs(3)));
     broker.clock.advance_ms(3_000);
     assert_eq!(muted(&broker, &client), None);
-    assert_eq!(broker.ctx.statistics.clients_throttled.value(), 1);
+    assert_eq!(broker.ctx.network.statistics.clients_throttled.value(), 1);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::pipeline::Pipeline;
 use super::sending::Sending;
-use crate::api::context::Context;
+use crate::network::Network;
 use crate::network::connections::Closing;
 use crate::network::output;
 use crate::network::transport::Transport;
@@ -59,18 +59,18 @@ pub(super) struct Link<T> {
     pub(super) transport: T,
     pub(super) info: ConnectionInfo,
     pub(super) closing: Arc<Closing>,
-    pub(super) ctx: Arc<Context>,
+    pub(super) network: Arc<Network>,
     pub(super) turn: Arc<Turn>,
 }
 
 impl<T: Transport> Link<T> {
     pub(super) fn settings(&self) -> Arc<Settings> {
-        self.ctx.image.load().settings.clone()
+        self.network.settings.load_full()
     }
 
     /// Remaining time for which the client's quota mutes the connection.
     pub(super) fn muted(&self) -> Option<Duration> {
-        self.info.mute.remaining(|| self.ctx.clock.now_ns())
+        self.info.mute.remaining(|| self.network.clock.now_ns())
     }
 
     /// Controllers must communicate before the broker serves, because it needs their decisions.
@@ -78,7 +78,7 @@ impl<T: Transport> Link<T> {
         if self.info.controller_apis.is_some() {
             return Ok(());
         }
-        let mut serving = self.ctx.serving.subscribe();
+        let mut serving = self.network.serving.subscribe();
         tokio::select! {
             served = serving.wait_for(|serving| *serving) => {
                 served.map(|_| ()).map_err(|_| Ended::Stopped)
@@ -109,8 +109,8 @@ impl<T: Transport> Link<T> {
     pub(super) async fn wait_writable(&self, sending: &Sending) -> Result<(), Ended> {
         loop {
             let settings = self.settings();
-            let now_ns = self.ctx.clock.now_ns();
-            let remaining_ms = sending.remaining_ms(now_ns, &settings, &self.ctx.memory);
+            let now_ns = self.network.clock.now_ns();
+            let remaining_ms = sending.remaining_ms(now_ns, &settings, &self.network.memory);
             if remaining_ms == Some(0) {
                 let text = format!("it took {} bytes of answers too slowly", sending.size());
                 return Err(Ended::Killed(text));
@@ -131,20 +131,20 @@ impl<T: Transport> Link<T> {
         let host = &self.info.client_host;
         match ended {
             Ended::Killed(reason) | Ended::Refused(reason) => {
-                self.ctx.statistics.connections_killed.add(1);
+                self.network.statistics.connections_killed.add(1);
                 let reason = escaped(&reason);
-                self.ctx.log_ring.log(Level::Warning, TARGET, || {
+                self.network.log_ring.log(Level::Warning, TARGET, || {
                     format!("closed the connection from {host}: {reason}")
                 });
             }
             Ended::Asked => {
                 let reason = self.closing.reason();
-                self.ctx.log_ring.log(Level::Info, TARGET, || {
+                self.network.log_ring.log(Level::Info, TARGET, || {
                     format!("closed the connection from {host} as asked: {}", escaped(&reason))
                 });
             }
             Ended::Idle => self
-                .ctx
+                .network
                 .log_ring
                 .log(Level::Debug, TARGET, || format!("closed the idle connection from {host}")),
             Ended::Peer | Ended::Stopped => {}

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 
 use pykafka_wire::ApiKey;
 
-use crate::api::context::Outcome;
+use crate::network::outcome::Outcome;
 
 use crate::network::memory::budget::Share;
 use crate::request::Header;

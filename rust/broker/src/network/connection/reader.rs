@@ -88,13 +88,13 @@ impl Reader {
         link: &Link<T>,
         output: &mut Output,
     ) -> Result<(), Ended> {
-        let size_max = link.ctx.image.load().settings.socket_request_bytes_max;
+        let size_max = link.network.settings.load().socket_request_bytes_max;
         let frame_size = self.input.frame_size(size_max);
         let frame_size = frame_size.map_err(|error| Ended::Refused(error.to_string()))?;
         if !self.input.try_admit(frame_size) {
             return self.wait_admitted(link, frame_size).await;
         }
-        self.unmute(&*link.ctx.clock);
+        self.unmute(&*link.network.clock);
         match self.read(link, frame_size) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result.map_err(Ended::from),
@@ -132,14 +132,14 @@ impl Reader {
         let size = link.transport.try_read(&mut room)?;
         self.has_finished |= size == 0;
         if size > 0 {
-            let clock = &link.ctx.clock;
+            let clock = &link.network.clock;
             let now_ns = clock.now_ns();
             link.info.standing.used(now_ns);
             self.arrivals.received(size, (now_ns, clock.now_ms()));
         }
         self.input.adapt(size, wanted);
         link.turn.moved(size);
-        link.ctx.statistics.bytes_received.add(size as u64);
+        link.network.statistics.bytes_received.add(size as u64);
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl Reader {
         link: &Link<T>,
         frame_size: Option<usize>,
     ) -> Result<(), Ended> {
-        self.muted_since_ns.get_or_insert_with(|| link.ctx.clock.now_ns());
+        self.muted_since_ns.get_or_insert_with(|| link.network.clock.now_ns());
         tokio::select! {
             () = self.input.admit(frame_size) => Ok(()),
             _ = link.transport.ready(Interest::ERROR) => Err(Ended::Peer),
@@ -173,7 +173,8 @@ impl Reader {
         frame_size: Option<usize>,
     ) -> Result<(), Ended> {
         let settings = link.settings();
-        let remaining_ms = self.frame_remaining_ms(link.ctx.clock.now_ns(), &settings, frame_size);
+        let remaining_ms =
+            self.frame_remaining_ms(link.network.clock.now_ns(), &settings, frame_size);
         let stalled_ms = settings.frame_ms_max as i64;
         tokio::select! {
             readable = link.readable() => return readable,

@@ -53,8 +53,8 @@ impl Broker {
             ..ImageDelta::default()
         });
         broker.events();
-        broker.ctx.memory.set(&broker.ctx.image.load().settings);
-        broker.ctx.serving.send_replace(true);
+        broker.ctx.network.memory.set(&broker.ctx.image.load().settings);
+        broker.ctx.network.serving.send_replace(true);
         let clock = broker.clock.clone();
         tokio::spawn(async move {
             loop {
@@ -74,14 +74,16 @@ impl Broker {
     fn connect_with_room(&self, bytes: usize) -> Client {
         let (transport, peer) = connected(bytes, Files::Unsupported);
         let (info, closing) = self.accepted();
-        tokio::spawn(in_bounded_polls(run(self.0.ctx.clone(), transport, info, closing)));
+        let (network, handler) = self.0.served();
+        tokio::spawn(in_bounded_polls(run(network, handler, transport, info, closing)));
         Client { peer, correlation_id: 0 }
     }
 
     fn accepted(&self) -> (ConnectionInfo, Arc<Closing>) {
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let (ctx, limits) = (&self.0.ctx, Settings::default());
-        let opened = ctx.connections.open(address, Rank::Client, &limits, ctx.clock.now_ns());
+        let opened =
+            ctx.network.connections.open(address, Rank::Client, &limits, ctx.clock.now_ns());
         let Opened { id, closing, standing, .. } = opened.unwrap();
         (ConnectionInfo { id, standing, ..testing::connection() }, closing)
     }
@@ -115,7 +117,7 @@ impl Broker {
     }
 
     fn connections_killed(&self) -> u64 {
-        self.0.ctx.statistics.connections_killed.value()
+        self.0.ctx.network.statistics.connections_killed.value()
     }
 
     fn assert_logged(&self, text: &str) {
@@ -386,7 +388,7 @@ async fn requests_beyond_the_limit_of_running_ones_reach_python_and_hold_no_memo
         client.send(CONTROL, CONTROL_VERSION, &[CONTROL_BODY, &[0; BYTES]].concat()[..BYTES]);
         requests.push(broker.request().await);
     }
-    let memory = &broker.0.ctx.memory;
+    let memory = &broker.0.ctx.network.memory;
     assert_eq!(memory.requests.held(), 0);
     // The last request may exceed the limit; the next one waits for it.
     let admitted: Vec<_> = requests.iter().map(|request| request.room.try_decode()).collect();
@@ -429,7 +431,7 @@ async fn a_large_response_waits_for_memory_before_python_builds_it() {
         requests.push(broker.request().await);
     }
     let ctx = &broker.0.ctx;
-    let answers = &ctx.memory.answers;
+    let answers = &ctx.network.memory.answers;
     let others: Vec<_> = std::iter::from_fn(|| answers.try_room(BYTES)).collect();
     for (token, request) in (7..).zip(&requests) {
         ctx.requests.reserve(request.id, token, BYTES);
@@ -571,7 +573,7 @@ async fn a_stop_does_not_wait_for_a_muted_client() {
     client.send(ApiKey::PRODUCE, PRODUCE_VERSION, &produce_body(1));
     client.send_metadata();
     client.receive(ApiKey::PRODUCE, PRODUCE_VERSION).await;
-    broker.0.ctx.connections.drain_all();
+    broker.0.ctx.network.connections.drain_all();
     assert_eq!(elapsed_ms(client.peer.is_closed()).await, (0, true));
 }
 
@@ -619,7 +621,8 @@ async fn a_socket_that_is_always_writable_is_sent_to_in_turns() {
     let (info, closing) = broker.accepted();
     let transport = AlwaysRoom::default();
     let taken = transport.taken.clone();
-    let mut connection = Connection::new(broker.0.ctx.clone(), transport, info, closing);
+    let (network, handler) = broker.0.served();
+    let mut connection = Connection::new(network, handler, transport, info, closing);
     let turn = connection.link.turn.clone();
     let mut answer = Chunks::new();
     answer.prepend(Bytes::from(vec![0; 16 << 20]));

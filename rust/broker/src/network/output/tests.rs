@@ -89,7 +89,7 @@ fn with_slice(slice: &RecordsSlice, partition: &Arc<Partition>) -> Reply {
     chunks.put(b"before");
     chunks.put_room(slice.len()).unwrap();
     chunks.put(b"after");
-    Reply::new(chunks, [StoredRecords { slice: slice.clone(), partition: partition.clone() }])
+    Reply::new(chunks, [StoredRecords { slice: slice.clone(), failures: partition.clone() }])
 }
 
 fn frame_of(index: i32, body: &[u8]) -> Vec<u8> {

@@ -21,8 +21,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::assigned::{Assigned, Pause, Stage};
 use super::session::{Ask, Session};
-use crate::api::context::Context;
 use crate::api::replication_throttle::{self, held_back};
+use crate::context::Context;
 use crate::partition::Partition;
 use crate::partition::follower_log::{FollowError, Position};
 use crate::partition::work::queue::Writer;

@@ -63,12 +63,13 @@ impl Pair {
         let engine = Engine::shared().unwrap();
         let runtime = engine.handle().clone();
         let mut leader = Broker::in_memory().in_cluster();
-        leader.ctx.serving.send_replace(true);
+        leader.ctx.network.serving.send_replace(true);
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (name, audience) = (Arc::from(REPLICATION), Audience::Nodes);
         let listens = Listens { name, audience, controller_apis: None };
-        let accepting = listener::accept(leader.ctx.clone(), listens, Socket::new(listener));
+        let (network, handler) = leader.served();
+        let accepting = listener::accept(network, handler, listens, Socket::new(listener));
         let listening = runtime.spawn(accepting);
         leader.apply(topics());
 
@@ -84,7 +85,7 @@ impl Pair {
             open_max: 100,
             seed: 1,
         };
-        let connector = GatedTcp(follower.ctx.gates.clone());
+        let connector = GatedTcp(follower.ctx.network.gates.clone());
         let client = Arc::new(PeerClient::new(connector, options, runtime.clone()));
         let fetchers = Fetchers::new(follower.ctx.clone(), client, runtime);
         let at_port =
@@ -170,7 +171,7 @@ fn unsynced_records_of_a_follower_do_not_count_in_fsync_mode() {
     assert_eq!((log.log_end_offset(), log.recovery_point()), (2, 1));
     assert!(poll(&mut waiting).is_none());
     pair.follower.gate.open();
-    replied(crate::api::context::Outcome::Pending(waiting));
+    replied(crate::network::outcome::Outcome::Pending(waiting));
     assert_eq!(log.recovery_point(), 2);
 }
 
@@ -249,7 +250,7 @@ fn a_partition_with_a_slow_disk_does_not_block_others() {
     }
     assert!(poll(&mut waiting).is_none());
     pair.follower.gate.open();
-    replied(crate::api::context::Outcome::Pending(waiting));
+    replied(crate::network::outcome::Outcome::Pending(waiting));
     pair.produce(0);
 }
 
@@ -279,7 +280,7 @@ fn a_partition_that_catches_up_on_a_blocked_disk_does_not_block_others() {
         pair.produce(1);
     }
     assert_eq!(pair.log(0).log_end_offset(), 0);
-    let sent = pair.leader.ctx.statistics.bytes_sent.value();
+    let sent = pair.leader.ctx.network.statistics.bytes_sent.value();
     assert!(sent < 4 * SIZE as u64, "{sent} bytes");
     pair.follower.gate.open();
     while pair.told(0) < 3 {
@@ -356,7 +357,7 @@ fn partitions_on_a_full_disk_are_retried_with_one_batch_each() {
         thread::yield_now();
     }
     let tried = tries(0) + tries(1);
-    let sent = pair.leader.ctx.statistics.bytes_sent.value() as usize;
+    let sent = pair.leader.ctx.network.statistics.bytes_sent.value() as usize;
     // All three batches of both partitions at first, and one that may be on its way.
     assert!(sent < (tried + 6) * SIZE, "{sent} bytes for {tried} tries");
     pair.follower.gate.heal();
@@ -373,7 +374,7 @@ fn a_partition_whose_log_writes_again_fetches_many_batches_at_once() {
         thread::yield_now();
     }
     let fetch = hot_index(ApiKey::FETCH).unwrap();
-    let fetches = || pair.leader.ctx.statistics.hot_requests[fetch].value();
+    let fetches = || pair.leader.ctx.network.statistics.hot_requests[fetch].value();
     let before = fetches();
     pair.follower.gate.heal();
     while pair.told(0) < BATCHES {
@@ -440,7 +441,7 @@ fn a_log_without_a_descriptor_is_retried() {
     }
     assert!(poll(&mut waiting).is_none());
     pair.follower.gate.heal();
-    replied(crate::api::context::Outcome::Pending(waiting));
+    replied(crate::network::outcome::Outcome::Pending(waiting));
 }
 
 /// Regression test: each new topic caused a warning, because its follower may have the image before
@@ -463,7 +464,7 @@ fn a_leader_that_lacks_a_topic_is_reported_only_if_the_error_lasts() {
         thread::yield_now();
     }
     let mut counters = String::new();
-    pair.leader.ctx.statistics.write(&mut counters);
+    pair.leader.ctx.network.statistics.write(&mut counters);
     let count = counters.lines().find_map(|line| line.strip_prefix("requests_fetch ")).unwrap();
     assert!(count.parse::<u32>().unwrap() >= LASTING_ERRORS, "{count} fetches");
 }

@@ -257,7 +257,7 @@ mod tests {
             let begun = || host.checkpointers.begun() + host.syncer.begun();
             let before = begun();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            broker.ctx.serving.send_replace(true);
+            broker.ctx.network.serving.send_replace(true);
             let checkpoint = runtime.spawn(maintenance::begin(broker.ctx.clone()));
             while begun() == before {
                 runtime.block_on(tokio::task::yield_now());

@@ -3,7 +3,7 @@ use pykafka_record::{BatchOptions, LeaderEpoch};
 use pykafka_wire::produce::Response;
 
 use super::*;
-use crate::api::context::Outcome;
+use crate::network::outcome::Outcome;
 use crate::seam::image::PartitionEntry;
 use crate::testing::gate_disk::Op;
 use crate::testing::{self, Broker, NODE, batch_with, pending, poll, replicated, replied};

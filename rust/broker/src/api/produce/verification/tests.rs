@@ -6,7 +6,7 @@ use pykafka_wire::fetch;
 use pykafka_wire::produce::Response;
 
 use super::*;
-use crate::api::context::PendingOutcome;
+use crate::network::outcome::PendingOutcome;
 use crate::partition::partition_table::markers::Marker;
 use crate::testing::{
     Broker, TOPIC, batch, batch_with, pending, poll, replied, request_of, settled,
@@ -243,7 +243,7 @@ fn a_closed_request_withdraws_its_verification() {
 fn a_stop_completes_pending_verifications() {
     let broker = broker();
     let waiting = held(produce(&broker, 11, &[(0, &records(0, 0))]));
-    broker.ctx.stopping.store(true, std::sync::atomic::Ordering::Release);
+    broker.ctx.network.stopping.store(true, std::sync::atomic::Ordering::Release);
     broker.ctx.verifications.refuse_all();
     assert_eq!(codes_of(Outcome::Held(waiting), 11), [19]);
     assert_eq!(codes_of(produce(&broker, 11, &[(0, &records(0, 0))]), 11), [19]);

@@ -1,23 +1,28 @@
 //! The body of a response: an encoded message with gaps, and the file slices that fill them.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_log::{RecordsSlice, SliceError};
+use pykafka_log::{RecordsSlice, SliceError, StorageError};
 use pykafka_wire::{Chunk, Chunks};
 
 use crate::network::memory::budget::Share;
-use crate::partition::Partition;
+/// Receives the errors of a file from which records are sent.
+pub trait ReadFailures: fmt::Debug + Send + Sync {
+    /// The file could not be read.
+    fn read_failed(&self, error: &StorageError);
+}
 
-/// Records that are sent from their file, and their partition.
+/// Records that are sent from their file.
 #[derive(Debug, Clone)]
 pub struct StoredRecords {
     /// Their position in the file.
     pub slice: RecordsSlice,
     /// Notified if the file cannot be read.
-    pub partition: Arc<Partition>,
+    pub failures: Arc<dyn ReadFailures>,
 }
 
 impl StoredRecords {
@@ -25,7 +30,7 @@ impl StoredRecords {
     /// code.
     pub(crate) fn failed(&self, error: SliceError) -> io::Error {
         if let SliceError::Storage(error) = &error {
-            self.partition.note_storage_error(error);
+            self.failures.read_failed(error);
         }
         io::Error::other(error)
     }
