@@ -3,12 +3,16 @@
 //! - `seam`: the interface to Python: the core, the image and the event queue.
 //! - `network`: listeners, connections, and bounds for the memory that peers can occupy.
 //! - `api`: one file per API that Rust handles, and shared code.
+//! - `fetcher`: the tasks by which followers fetch from leaders.
+//! - `maintenance`: periodic work, such as checkpoints and compactions.
 //! - `partition`: the partitions of this broker, their logs, and the requests that wait for them.
 
 mod api;
 mod context;
+mod fetcher;
 mod hot_apis;
 mod kafka_error;
+mod maintenance;
 mod network;
 mod partition;
 mod request;
@@ -27,13 +31,13 @@ pub use network::gate::{PeerAddress, Unreachable};
 pub use network::listener::Audience;
 pub use network::outcome::{Outcome, PendingOutcome};
 pub use network::reply::{ReadFailures, Reply, StoredRecords};
+pub use partition::log::storage::StorageOpenError;
 pub use partition::partition_table::command::{BatchKind, KeyValue};
 pub use partition::partition_table::health::ProbeNeeds;
 pub use partition::partition_table::markers::Marker;
 pub use partition::partition_table::{PartitionOptions, PartitionTable};
 pub use partition::purgatory::Purgatory;
 pub use partition::replication::isr::{BrokerState, IsrOutcome};
-pub use partition::storage::StorageOpenError;
 pub use partition::{Partition, PartitionOffsets};
 pub use request::{ConnectionInfo, ControllerApis, Header};
 pub use seam::clock::FixedClock;

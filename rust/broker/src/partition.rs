@@ -25,35 +25,19 @@
 pub(crate) mod append;
 #[cfg(test)]
 mod blocked_tests;
-pub(crate) mod compaction;
-mod describe;
-pub(crate) mod fetcher;
-mod follow;
-mod follower_log;
-mod idle;
-pub(crate) mod large;
-#[cfg(test)]
-mod large_tests;
+pub(crate) mod follower;
 mod leaving;
+pub(crate) mod log;
 mod log_starts;
-pub(crate) mod lookup;
-pub(crate) mod maintenance;
-mod open;
-pub(crate) mod opening;
 pub(crate) mod partition_table;
 pub(crate) mod purgatory;
-pub(crate) mod read;
-mod refused;
 pub(crate) mod replicate;
 pub mod replication;
-pub(crate) mod storage;
-mod sync;
 pub(crate) mod threads;
 mod transition;
 mod turn;
-mod verification;
 pub mod waiters;
-mod work;
+pub(crate) mod work;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -67,13 +51,13 @@ use pykafka_log::{
 use pykafka_record::LeaderEpoch;
 use tokio::sync::Notify;
 
-use self::large::LargeRooms;
+use self::append::large::LargeRooms;
+use self::append::refused::Refused;
 use self::leaving::names::Leaving;
+use self::log::open::log_slot::LogSlot;
+use self::log::sync::round::SyncRound;
 use self::log_starts::moved::LogStarts;
-use self::open::log_slot::LogSlot;
-use self::refused::Refused;
 use self::replication::{CommitRule, EligibleBrokers, Replication};
-use self::sync::round::SyncRound;
 use self::threads::lane::Lane;
 use self::threads::may_wait::MayWait;
 use self::threads::pace::Pace;
@@ -291,6 +275,12 @@ impl Partition {
     /// The high watermark (exclusive), as far as it is known here.
     pub fn high_watermark(&self) -> i64 {
         self.turn().replication.high_watermark()
+    }
+
+    /// The log end offset of the first follower.
+    #[cfg(test)]
+    pub(crate) fn follower_log_end_offset(&self) -> i64 {
+        self.turn().replication.followers()[0].log_end_offset
     }
 
     /// Handles an error of this partition's log that occurred during upkeep or while sending from a

@@ -18,10 +18,11 @@ use crate::network::outcome::Outcome;
 use crate::api::replica;
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
-use crate::partition::large::LargeRoom;
-use crate::partition::lookup::{LookUp, OffsetAnswer, OffsetQuery};
-use crate::partition::read::Isolation;
-use crate::partition::{Partition, opening};
+use crate::partition::Partition;
+use crate::partition::append::large::LargeRoom;
+use crate::partition::log::lookup::{LookUp, OffsetAnswer, OffsetQuery};
+use crate::partition::log::opening;
+use crate::partition::log::read::Isolation;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
 

@@ -14,7 +14,8 @@ use crate::context::Context;
 use crate::network::outcome::Outcome;
 
 use crate::kafka_error::KafkaError;
-use crate::partition::{Partition, opening};
+use crate::partition::Partition;
+use crate::partition::log::opening;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
 

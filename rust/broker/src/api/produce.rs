@@ -29,7 +29,8 @@ use crate::api::quota::Client;
 use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
-use crate::partition::{Partition, opening};
+use crate::partition::Partition;
+use crate::partition::log::opening;
 use crate::request::{ConnectionInfo, Header};
 
 /// The client id that may write to internal topics (contract/kafka.md#11).

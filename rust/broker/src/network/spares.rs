@@ -26,8 +26,6 @@ use std::time::Duration;
 use pykafka_forks::{Condvar, Mutex};
 use tokio::task::{block_in_place, spawn_blocking};
 
-use crate::partition::threads::may_wait::MayWait;
-
 /// A wait that lasts from one tick to the next is stalled.
 const TICK: Duration = Duration::from_millis(1);
 /// After this many ticks without a wait, the watching spare sleeps.
@@ -80,11 +78,11 @@ impl Moment {
 
     /// Runs `wait`, which should be short.
     #[expect(clippy::disallowed_methods, reason = "a spare looks after it")]
-    pub(crate) fn wait<T>(self, wait: impl FnOnce(&MayWait) -> T) -> T {
+    pub(crate) fn wait<T>(self, wait: impl FnOnce() -> T) -> T {
         block_in_place(|| {
             // Not earlier: a spare that releases its thread must find the core in the queue.
             self.spares.begin(self.place);
-            wait(&MayWait::for_a_moment())
+            wait()
         })
     }
 }
@@ -243,7 +241,7 @@ mod tests {
                     tokio::time::sleep(TICK).await;
                     run.send((waits_on, thread::current().id())).unwrap();
                 });
-                moment.wait(|_| gate.recv_timeout(PATIENCE)).unwrap();
+                moment.wait(|| gate.recv_timeout(PATIENCE)).unwrap();
             });
             let (waits_on, ran_on) = has_run.recv_timeout(PATIENCE).unwrap();
             assert_ne!(waits_on, ran_on);
@@ -258,7 +256,7 @@ mod tests {
         let (open, gate) = mpsc::channel::<()>();
         let waiting = engine.handle().spawn(async move {
             let moment = moment().await;
-            moment.wait(|_| gate.recv_timeout(PATIENCE)).unwrap();
+            moment.wait(|| gate.recv_timeout(PATIENCE)).unwrap();
         });
         let refused = engine.handle().spawn(async move {
             while Moment::take().is_some() {
@@ -282,7 +280,7 @@ mod tests {
         let engine = Engine::shared().unwrap();
         let waits = engine.handle().spawn(async {
             for _ in 0..3 * ENTRIES_MAX {
-                moment().await.wait(|_| ());
+                moment().await.wait(|| ());
                 tokio::task::yield_now().await;
             }
         });

@@ -8,27 +8,32 @@
 //! and reports the outcomes in one turn. Appends that arrive in the meantime are queued for its
 //! next round. A new leader epoch starts under the same token, between two appends, so a batch that
 //! was checked in an epoch is written in it (docs/SEAM.md S3). A batch that decompresses to
-//! megabytes waits in the queue for a permit ([`super::large`]).
+//! megabytes waits in the queue for a permit ([`self::large`]).
 
+pub(crate) mod large;
+#[cfg(test)]
+mod large_tests;
 pub(crate) mod outcome;
 pub(crate) mod queued;
+pub(in crate::partition) mod refused;
+mod verification;
 
 use std::sync::Arc;
 
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, Log, Validated};
 use pykafka_record::{Cancellation, LeaderEpoch};
 
+use self::large::LargeRoom;
 use self::outcome::{AppendOutcome, AppendRefusal};
 use self::queued::{Append, Queued};
+use self::refused::FirstRefused;
 use super::Partition;
-use super::large::LargeRoom;
-use super::refused::FirstRefused;
 use super::threads::may_wait::MayWait;
 use super::turn::Turn;
 use super::waiters::{Ack, AckWaiter, Promise};
 use crate::kafka_error::KafkaError;
 use crate::network::spares::Moment;
-use crate::partition::sync::round::Begun;
+use crate::partition::log::sync::round::Begun;
 use crate::partition::work::queue::Writer;
 
 /// The connection's thread writes a batch up to this size itself, if the disk is fast. Another

@@ -7,13 +7,13 @@
 use std::sync::atomic::Ordering;
 
 use super::Partition;
-use super::read::diverging_epoch;
+use super::log::read::diverging_epoch;
 use super::replication::follower::FollowerFetch;
 use super::replication::{Role, View};
 use super::turn::Turn;
 use crate::kafka_error::KafkaError;
-use crate::partition::open::log_slot::LogSlot;
-use crate::partition::read::{Isolation, ReadRequest};
+use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::log::read::{Isolation, ReadRequest};
 use crate::seam::event::{Event, ReplicaStateKind};
 
 /// A follower that fetches.
@@ -174,7 +174,7 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::partition::read::{Isolation, ReadRequest};
+    use crate::partition::log::read::{Isolation, ReadRequest};
     use crate::partition::replicate::Replica;
     use crate::partition::threads::may_wait::MayWait;
     use crate::seam::event::Event;

@@ -13,7 +13,7 @@ use super::threads::lane::Urgency;
 use super::turn::Turn;
 use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
-use crate::partition::open::log_slot::{Departure, LogSlot};
+use crate::partition::log::open::log_slot::{Departure, LogSlot};
 use crate::partition::work::queue::{Left, Writer};
 use crate::seam::event::faults::{Faults, LogFault};
 

@@ -11,7 +11,7 @@
 //! the log, the start of a leader epoch, appends. A thread continues with the next round unless
 //! other partitions wait for a thread.
 
-pub(super) mod queue;
+pub(crate) mod queue;
 
 use std::mem;
 use std::sync::mpsc;
@@ -21,15 +21,15 @@ use tokio::sync::oneshot;
 
 use self::queue::{Left, WorkQueue, Writer};
 use super::Partition;
-use super::large::{LargeAppends, LargeRoom};
+use super::append::large::{LargeAppends, LargeRoom};
 use super::threads::contained::contained;
 use super::threads::lane::Urgency;
 use super::threads::may_wait::MayWait;
 use super::turn::Turn;
 use crate::kafka_error::KafkaError;
 use crate::partition::append::queued::Queued;
-use crate::partition::open::log_slot::LogSlot;
-use crate::partition::sync::round::Begun;
+use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::log::sync::round::Begun;
 
 /// Work that needs the writer token.
 type Command = queue::Command<Partition>;
@@ -58,7 +58,7 @@ impl Partition {
     }
 
     /// Like [`Partition::command`], on the write pool, because clients wait for it.
-    pub(super) fn urgent_command(
+    pub(crate) fn urgent_command(
         &self,
         command: impl FnOnce(&Partition, Result<&Writer, KafkaError>) + Send + 'static,
     ) {
@@ -73,7 +73,7 @@ impl Partition {
     /// # Errors
     /// The error of a [`Departure`]; `KAFKA_STORAGE_ERROR` if the command panicked.
     ///
-    /// [`Departure`]: super::open::log_slot::Departure
+    /// [`Departure`]: super::log::open::log_slot::Departure
     pub(super) fn with_writer<T: Send + 'static>(
         &self,
         may_wait: &MayWait,
@@ -102,14 +102,14 @@ impl Partition {
 
     /// Requests that the next working thread enforces retention; returns false if that was
     /// requested before.
-    pub(super) fn ask_for_retention(&self) -> bool {
+    pub(crate) fn ask_for_retention(&self) -> bool {
         let mut turn = self.turn();
         let has_left = matches!(turn.log, LogSlot::Left(_));
         !has_left && !mem::replace(&mut turn.queue.expires, true)
     }
 
     /// Makes a thread of the maintenance lane check this partition for work.
-    pub(super) fn send_to_work(&self, urgency: Urgency) {
+    pub(crate) fn send_to_work(&self, urgency: Urgency) {
         if let Some(partition) = self.me.upgrade() {
             self.host.lane.push(urgency, move |may_wait| partition.work(may_wait));
         }

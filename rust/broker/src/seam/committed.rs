@@ -8,8 +8,8 @@ use pykafka_record::LeaderEpoch;
 use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
+use crate::partition::log::read::{Isolation, ReadRequest};
 use crate::partition::purgatory::Parked;
-use crate::partition::read::{Isolation, ReadRequest};
 use crate::seam::event::{Event, Token};
 use crate::seam::image::PartitionId;
 

@@ -1,6 +1,6 @@
 //! The limits of a fetch.
 
-use crate::partition::read::Isolation;
+use crate::partition::log::read::Isolation;
 
 /// The parameters of a request apart from its partitions.
 #[derive(Debug, Clone, Copy)]

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
 use crate::network::reply::{Reply, StoredRecords};
-use crate::partition::read::Read;
+use crate::partition::log::read::Read;
 use crate::partition::replicate::Replica;
 use crate::seam::settings::Side;
 

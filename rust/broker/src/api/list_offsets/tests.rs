@@ -10,8 +10,8 @@ use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
 use crate::api::list_offsets::{Search, Searched};
 use crate::kafka_error::KafkaError;
-use crate::partition::lookup::{LookUp, OffsetQuery};
-use crate::partition::read::Isolation;
+use crate::partition::log::lookup::{LookUp, OffsetQuery};
+use crate::partition::log::read::Isolation;
 use crate::request::ConnectionInfo;
 use crate::seam::event::Event;
 use crate::seam::image::delta::ImageDelta;

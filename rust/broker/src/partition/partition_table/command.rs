@@ -12,7 +12,7 @@ use super::PartitionTable;
 use crate::kafka_error::KafkaError;
 use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
 use crate::partition::append::queued::Append;
-use crate::partition::describe::LogSizes;
+use crate::partition::log::describe::LogSizes;
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::may_wait::MayWait;

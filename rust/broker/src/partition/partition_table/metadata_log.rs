@@ -11,7 +11,7 @@ use super::command::TokenWaiter;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::append::outcome::AppendRefusal;
-use crate::partition::follow::Fetched;
+use crate::partition::follower::append::Fetched;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::waiters::AckWaiter;
 use crate::seam::event::Token;

@@ -8,7 +8,7 @@ use pykafka_log::{LogDirectory, StorageError};
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
 use crate::partition::leaving::{Deletions, Gone};
-use crate::partition::open::log_slot::Departure;
+use crate::partition::log::open::log_slot::Departure;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{Host, Partition};
@@ -230,11 +230,12 @@ mod tests {
     use pykafka_forks::Mutex;
     use pykafka_log::Durability;
 
-    use crate::partition::open::log_slot::LogSlot;
+    use crate::maintenance;
+    use crate::partition::log::open::log_slot::LogSlot;
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
     use crate::partition::threads::lane::Urgency;
     use crate::partition::threads::may_wait::MayWait;
-    use crate::partition::{Host, Partition, maintenance};
+    use crate::partition::{Host, Partition};
     use crate::seam::event::DiskStateKind;
     use crate::seam::event::faults::LogFault;
     use crate::seam::image::delta::ImageDelta;

@@ -4,6 +4,8 @@
 //! Functions that wait take a [`MayWait`], which only threads for waiting have. So a call from
 //! another thread does not compile.
 
+use crate::network::spares::Moment;
+
 /// Proof that the current thread may wait for a disk, and for threads that do.
 pub(crate) struct MayWait(());
 
@@ -18,10 +20,9 @@ impl MayWait {
         MayWait(())
     }
 
-    /// For a network thread whose other tasks are taken over if the wait becomes long
-    /// ([`crate::network::spares`]).
-    pub(crate) fn for_a_moment() -> MayWait {
-        MayWait(())
+    /// Runs `wait` on a network thread whose other tasks are taken over if the wait becomes long.
+    pub(super) fn for_a_moment<T>(moment: Moment, wait: impl FnOnce(&MayWait) -> T) -> T {
+        moment.wait(|| wait(&MayWait(())))
     }
 
     /// For a thread of the pool.

@@ -43,7 +43,7 @@ impl Pool {
         moment: Moment,
         task: impl FnOnce(&MayWait) -> T,
     ) -> T {
-        self.threads.run_here(|| moment.wait(task))
+        self.threads.run_here(|| MayWait::for_a_moment(moment, task))
     }
 
     /// True if a task waits for a thread.

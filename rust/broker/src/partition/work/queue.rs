@@ -7,16 +7,16 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::kafka_error::KafkaError;
+use crate::partition::append::large::LargeRoom;
 use crate::partition::append::queued::{Append, Queued};
-use crate::partition::large::LargeRoom;
-use crate::partition::open::log_slot::LogSlot;
+use crate::partition::log::open::log_slot::LogSlot;
 use crate::partition::waiters::AckWaiter;
 
 /// Maximum bytes that are appended between two turns.
 const ROUND_BYTES_MAX: usize = 4 << 20;
 
 /// The permission to change the log's files: the writer token.
-pub(in crate::partition) struct Writer(pub(super) ());
+pub(crate) struct Writer(pub(super) ());
 
 /// Work that needs the writer token; it gets an error if it cannot run.
 pub(in crate::partition) type Command<P> = Box<dyn FnOnce(&P, Result<&Writer, KafkaError>) + Send>;
@@ -24,7 +24,7 @@ pub(in crate::partition) type Command<P> = Box<dyn FnOnce(&P, Result<&Writer, Ka
 /// The work that waits for the writer token.
 pub(in crate::partition) struct WorkQueue<P> {
     /// Queued appends. The first large one waits for `room`, and the appends after it wait too
-    /// ([`crate::partition::large`]).
+    /// ([`crate::partition::append::large`]).
     appends: VecDeque<Queued>,
     pub(super) room: Option<LargeRoom>,
     at_work: Option<AtWork>,

@@ -24,7 +24,7 @@ use super::session::{Ask, Session};
 use crate::api::replication_throttle::{self, held_back};
 use crate::context::Context;
 use crate::partition::Partition;
-use crate::partition::follower_log::{FollowError, Position};
+use crate::partition::follower::log::{FollowError, Position};
 use crate::partition::work::queue::Writer;
 use crate::seam::image::{Image, PartitionId};
 use crate::seam::log_ring::Level;

@@ -15,10 +15,10 @@ use pykafka_wire::{ApiKey, Records, list_offsets};
 use tokio::time::Instant;
 
 use super::{Closed, Ended, Fetcher, PATIENCE, Stage, duration, ended};
+use crate::fetcher::assigned::LASTING_ERRORS;
+use crate::fetcher::session::{Ask, Spec};
 use crate::kafka_error::KafkaError;
-use crate::partition::fetcher::assigned::LASTING_ERRORS;
-use crate::partition::fetcher::session::{Ask, Spec};
-use crate::partition::follower_log::{Answered, FollowError, Position};
+use crate::partition::follower::log::{Answered, FollowError, Position};
 use crate::seam::image::{PartitionId, TOPIC_ID_ZERO, TopicId};
 
 /// First version that identifies topics by id.

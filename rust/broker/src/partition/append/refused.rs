@@ -40,7 +40,7 @@ const PRODUCERS_MAX: usize = 100;
 /// The rejected batches of a partition. The lock is held only briefly, and no other lock is taken
 /// under it.
 #[derive(Debug, Default)]
-pub(super) struct Refused {
+pub(in crate::partition) struct Refused {
     notes: Mutex<BTreeMap<ProducerId, Note>>,
     /// Time when the last note expires; 0 without notes, which makes the check cheap.
     until_ns: AtomicU64,
@@ -79,9 +79,9 @@ struct Told {
 
 /// The batch with the lowest sequence among those that will be resent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FirstRefused {
+pub(in crate::partition) struct FirstRefused {
     /// Sequence of the first record.
-    pub(super) base_sequence: i32,
+    pub(in crate::partition) base_sequence: i32,
     /// Error for later batches of the producer.
     error: KafkaError,
 }
@@ -198,7 +198,11 @@ impl Note {
 impl Refused {
     /// Returns the first batch of the same producer and epoch that will be resent, if `append` is
     /// that batch or a later one.
-    pub(super) fn first(&self, append: &Append, clock: &dyn Clock) -> Option<FirstRefused> {
+    pub(in crate::partition) fn first(
+        &self,
+        append: &Append,
+        clock: &dyn Clock,
+    ) -> Option<FirstRefused> {
         if self.until_ns.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -219,7 +223,7 @@ impl Refused {
     }
 
     /// Records a batch that is rejected before it reaches the log.
-    pub(super) fn note(&self, append: &Append, error: KafkaError, clock: &dyn Clock) {
+    pub(in crate::partition) fn note(&self, append: &Append, error: KafkaError, clock: &dyn Clock) {
         let Some(sent) = Sent::of(append) else { return };
         let now_ns = clock.now_ns();
         let mut notes = self.notes.lock();
@@ -239,7 +243,7 @@ impl Refused {
 
     /// Records the log's result for a batch that was appended with `first`; returns the result for
     /// the client.
-    pub(super) fn judged(
+    pub(in crate::partition) fn judged(
         &self,
         append: &Append,
         first: Option<FirstRefused>,

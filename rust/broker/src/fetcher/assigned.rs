@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::session::Spec;
 use crate::partition::Partition;
-use crate::partition::follower_log::Position;
+use crate::partition::follower::log::Position;
 
 /// The pause after the first error.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);

@@ -1,17 +1,17 @@
 //! Opens the log when it is first needed, and processes the result of recovery.
 
-pub(super) mod log_slot;
+pub(in crate::partition) mod log_slot;
 
 use std::sync::Arc;
 
 use pykafka_log::{Dirtiness, Log, LogConfig, OpenError, Recovery};
 
-use super::replication::Role;
-use super::threads::may_wait::MayWait;
-use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
-use crate::partition::open::log_slot::LogSlot;
+use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::replication::Role;
+use crate::partition::threads::may_wait::MayWait;
 use crate::partition::work::queue::Writer;
+use crate::partition::{Partition, Survey};
 use crate::seam::event::faults::LogFault;
 
 impl Partition {
@@ -65,7 +65,7 @@ impl Partition {
     }
 
     /// Returns the survey of a log that is not open.
-    pub(super) fn unopened(&self, writer: &Writer) -> Option<Survey> {
+    pub(in crate::partition) fn unopened(&self, writer: &Writer) -> Option<Survey> {
         let is_unopened = matches!(self.turn().log, LogSlot::Unopened);
         is_unopened.then(|| self.survey(writer))
     }
@@ -86,7 +86,7 @@ impl Partition {
 
     /// Estimates the bytes that a compaction could clean in a log that is not open. `None` if it is
     /// open, or must be opened for the estimate.
-    pub(super) fn dirtiness_on_disk(&self, may_wait: &MayWait) -> Option<Dirtiness> {
+    pub(in crate::partition) fn dirtiness_on_disk(&self, may_wait: &MayWait) -> Option<Dirtiness> {
         if self.opened_log().is_some() {
             return None;
         }
@@ -117,7 +117,7 @@ impl Partition {
     }
 
     /// See [`Partition::log`]. The log is not served before all of this is done.
-    pub(super) fn open_log(&self, writer: &Writer) -> Result<Arc<Log>, KafkaError> {
+    pub(in crate::partition) fn open_log(&self, writer: &Writer) -> Result<Arc<Log>, KafkaError> {
         let config = {
             let turn = self.turn();
             match &turn.log {
@@ -204,7 +204,11 @@ impl Partition {
 
     /// Writes the leader epoch at the log end offset, before any append in this epoch
     /// (contract/replication.md#8).
-    pub(super) fn begin_leader_epoch(&self, log: &Log, _writer: &Writer) -> Result<(), KafkaError> {
+    pub(in crate::partition) fn begin_leader_epoch(
+        &self,
+        log: &Log,
+        _writer: &Writer,
+    ) -> Result<(), KafkaError> {
         let (epoch, log_end_offset, is_newest) = {
             let mut turn = self.turn();
             if turn.replication.role() != Role::Leader {

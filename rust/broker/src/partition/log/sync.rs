@@ -12,7 +12,7 @@
 //! the last one was shared, a round pauses for an eighth of a sync before it starts. The batches of
 //! a single producer never wait for this.
 
-pub(super) mod round;
+pub(in crate::partition) mod round;
 
 use std::mem;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use std::thread;
 use pykafka_log::Log;
 
 use self::round::Begun;
-use super::Partition;
-use super::threads::may_wait::MayWait;
-use super::turn::Turn;
+use crate::partition::Partition;
+use crate::partition::threads::may_wait::MayWait;
+use crate::partition::turn::Turn;
 
 impl Turn<'_> {
     /// Starts or schedules the sync that the topic's `flush.messages` and `flush.ms` require after
     /// an append.
-    pub(super) fn sync_after_append(&mut self, log: &Arc<Log>) {
+    pub(in crate::partition) fn sync_after_append(&mut self, log: &Arc<Log>) {
         if self.partition().host.in_memory {
             return;
         }
@@ -91,14 +91,14 @@ impl Partition {
     }
 
     /// Passes a round to the threads that wait for disks.
-    pub(super) fn run_sync(&self, begun: Begun) {
+    pub(in crate::partition) fn run_sync(&self, begun: Begun) {
         if let Some(partition) = self.me.upgrade() {
             self.host.syncer.submit(move |may_wait| partition.sync(may_wait, &begun));
         }
     }
 
     /// Runs a round, on a thread that may wait for the disk.
-    pub(super) fn sync(&self, _: &MayWait, Begun(log): &Begun) {
+    pub(in crate::partition) fn sync(&self, _: &MayWait, Begun(log): &Begun) {
         let clock = &self.host.clock;
         let pause = self.turn().sync.pause_at(clock.now_ns());
         if !pause.is_zero() {

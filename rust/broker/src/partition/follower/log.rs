@@ -26,13 +26,13 @@ use bytes::Bytes;
 use pykafka_log::{AppendError, Damage, Log, OpenError, Recovery, StorageError};
 use pykafka_record::{Batch, LeaderEpoch};
 
-use super::replication::Role;
-use super::threads::lane::Urgency;
-use super::turn::Turn;
-use super::{Partition, Survey, TARGET};
 use crate::kafka_error::KafkaError;
-use crate::partition::open::log_slot::LogSlot;
+use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::replication::Role;
+use crate::partition::threads::lane::Urgency;
+use crate::partition::turn::Turn;
 use crate::partition::work::queue::Writer;
+use crate::partition::{Partition, Survey, TARGET};
 use crate::seam::event::faults::Faults;
 use crate::seam::log_ring::Level;
 
@@ -105,7 +105,7 @@ impl Partition {
     ///
     /// # Errors
     /// All variants of [`FollowError`].
-    pub(super) fn begin_to_follow(
+    pub(crate) fn begin_to_follow(
         &self,
         leader_epoch: LeaderEpoch,
         writer: &Writer,
@@ -254,7 +254,7 @@ impl Partition {
     /// # Errors
     /// All variants of [`FollowError`]; after an error of the log, some of the batches may have
     /// been appended.
-    pub(super) fn append_as_follower(
+    pub(crate) fn append_as_follower(
         &self,
         leader_epoch: LeaderEpoch,
         answered: &Answered,
@@ -315,13 +315,13 @@ impl Partition {
     }
 
     /// True if the log is or may be damaged; then it is not enough to apply a high watermark.
-    pub(super) fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_doubtful(&self) -> bool {
         let turn = self.turn();
         turn.suspect_in.is_some() || turn.opened().is_some_and(|log| log.damage().is_some())
     }
 
     /// Applies a high watermark of a response without records.
-    pub(super) fn follow_leader(&self, leader_epoch: LeaderEpoch, high_watermark: i64) {
+    pub(crate) fn follow_leader(&self, leader_epoch: LeaderEpoch, high_watermark: i64) {
         let mut turn = self.turn();
         if turn.check_follower(leader_epoch).is_ok()
             && let Some(log) = turn.opened()
@@ -351,7 +351,7 @@ impl Partition {
     ///
     /// # Errors
     /// All variants of [`FollowError`].
-    pub(super) fn truncate_as_follower(
+    pub(crate) fn truncate_as_follower(
         &self,
         leader_epoch: LeaderEpoch,
         (epoch, end_offset): (LeaderEpoch, i64),
@@ -370,7 +370,7 @@ impl Partition {
     ///
     /// # Errors
     /// All variants of [`FollowError`].
-    pub(super) fn go_to_leader(
+    pub(crate) fn go_to_leader(
         &self,
         leader_epoch: LeaderEpoch,
         (log_start_offset, log_end_offset): (i64, i64),
@@ -446,7 +446,10 @@ impl Partition {
 
 impl Turn<'_> {
     /// Checks that this broker follows in `leader_epoch`, and may write to its log.
-    pub(super) fn check_follower(&self, leader_epoch: LeaderEpoch) -> Result<(), FollowError> {
+    pub(in crate::partition) fn check_follower(
+        &self,
+        leader_epoch: LeaderEpoch,
+    ) -> Result<(), FollowError> {
         let follows = self.replication.role() == Role::Follower;
         if !follows || self.replication.assignment().leader_epoch != leader_epoch {
             return Err(FollowError::Superseded);

@@ -27,7 +27,7 @@ struct State {
 }
 
 /// A partition, as the queue of the permit uses it.
-pub(super) trait LargeAppends: Send + Sync {
+pub(in crate::partition) trait LargeAppends: Send + Sync {
     /// Passes the permit to the first append, if it is large; returns false if it is not needed any
     /// more.
     fn give_room(&self, room: &dyn Fn() -> LargeRoom) -> bool;
@@ -44,7 +44,7 @@ pub struct LargeRoom(Arc<LargeRooms>);
 
 impl LargeRooms {
     /// Takes the permit if it is free; otherwise queues `partition` for it.
-    pub(super) fn take_or_wait(
+    pub(in crate::partition) fn take_or_wait(
         self: &Arc<Self>,
         partition: Weak<dyn LargeAppends>,
     ) -> Option<LargeRoom> {

@@ -11,7 +11,7 @@
 //!
 //! [`Fetchers::carry_out`] adds partitions to tasks, and removes them, after the partitions
 //! themselves have applied the step of the image: from then on, records that were fetched in an
-//! older leader epoch are not written ([`crate::partition::follower_log`]). A partition starts
+//! older leader epoch are not written ([`crate::partition::follower::log`]). A partition starts
 //! again in each leader epoch, even with the same leader (contract/replication.md#23): its task
 //! gets the log end offset, after all records of older epochs. A response is used only if the
 //! partition is still in the epoch and at the offset of the request (contract/replication.md#16).
@@ -28,7 +28,7 @@
 //! - While the throttle is exceeded, throttled partitions are omitted from Fetches
 //!   (`api/replication_throttle.rs`).
 //! - A partition with a damaged log is fetched from the damage on, repeatedly, until the log may be
-//!   truncated there ([`crate::partition::follower_log`]).
+//!   truncated there ([`crate::partition::follower::log`]).
 //! - A partition whose log fails, or whose leader has a newer epoch, stops until the image changes
 //!   it.
 

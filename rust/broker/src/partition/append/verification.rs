@@ -3,8 +3,8 @@
 use pykafka_log::{FirstBatch, VerificationGuard};
 use pykafka_record::ProducerId;
 
-use super::Partition;
 use crate::kafka_error::KafkaError;
+use crate::partition::Partition;
 
 impl Partition {
     /// Returns a guard if the transaction of `batch` must be verified; `None` if it is open. The

@@ -4,6 +4,8 @@
 //! A partition enters the dirty list with its first unsynced append and leaves it when everything
 //! is synced, so idle partitions cost nothing, and the task sleeps while nothing is written.
 
+mod compaction;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::partition::{Host, Partition, compaction};
+use crate::partition::{Host, Partition};
 
 /// Maximum delay of a `flush.ms`.
 const DIRTY_TICK: Duration = Duration::from_millis(20);
@@ -124,7 +126,7 @@ mod tests {
         pass(2 * CHECKPOINT_TICK);
         broker.gate.until_waiting(1); // a checkpoint
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
-        let log = partition.turn().opened().unwrap();
+        let log = partition.opened_log().unwrap();
         broker.append(&batch(&["a"]));
         broker.clock.advance_ms(100);
         while log.recovery_point() < 2 {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pykafka_record::LeaderEpoch;
 
-use crate::partition::follower_log::Position;
+use crate::partition::follower::log::Position;
 use crate::seam::image::PartitionId;
 
 const NONE: i32 = 0;

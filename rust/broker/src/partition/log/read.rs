@@ -7,12 +7,12 @@ use bytes::Bytes;
 use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 use pykafka_record::LeaderEpoch;
 
-use super::turn::Turn;
-use super::{Partition, PartitionOffsets, Survey};
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 use crate::partition::threads::may_wait::MayWait;
+use crate::partition::turn::Turn;
 use crate::partition::work::queue::Writer;
+use crate::partition::{Partition, PartitionOffsets, Survey};
 use crate::seam::event::RecordsRead;
 
 /// The records that a reader may see.
@@ -182,7 +182,7 @@ impl Partition {
     ///
     /// # Errors
     /// `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`.
-    pub(super) fn read_to_load(
+    pub(in crate::partition) fn read_to_load(
         &self,
         writer: &Writer,
         offset: i64,
@@ -246,7 +246,7 @@ impl Partition {
 /// # Errors
 /// `OFFSET_OUT_OF_RANGE`: before the log start offset, whatever the epochs are; after the log end
 /// offset without a divergence.
-pub(super) fn diverging_epoch(
+pub(in crate::partition) fn diverging_epoch(
     log: &Log,
     offsets: &PartitionOffsets,
     request: &ReadRequest<'_>,

@@ -3,10 +3,10 @@
 use pykafka_log::{Log, LookupError, TimestampOffset};
 use pykafka_record::LeaderEpoch;
 
-use super::Partition;
-use super::large::LargeRoom;
 use crate::kafka_error::KafkaError;
-use crate::partition::read::Isolation;
+use crate::partition::Partition;
+use crate::partition::append::large::LargeRoom;
+use crate::partition::log::read::Isolation;
 
 /// The queries of `ListOffsets` (contract/kafka.md#31).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

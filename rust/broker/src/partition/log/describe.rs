@@ -5,20 +5,20 @@ use std::sync::Arc;
 use pykafka_forks::Mutex;
 use pykafka_log::ProducerEntry;
 
-use super::threads::lane::Urgency;
-use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
+use crate::partition::threads::lane::Urgency;
 use crate::partition::work::queue::Writer;
+use crate::partition::{Partition, Survey};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, Token};
 use crate::seam::image::TopicId;
 
 /// Collects sizes, and reports them when the last reference is dropped.
-pub(super) struct LogSizes {
-    pub(super) events: Arc<EventQueue>,
-    pub(super) token: Token,
-    pub(super) space: (i64, i64),
-    pub(super) sizes: Mutex<Vec<(TopicId, i32, u64)>>,
+pub(in crate::partition) struct LogSizes {
+    pub(in crate::partition) events: Arc<EventQueue>,
+    pub(in crate::partition) token: Token,
+    pub(in crate::partition) space: (i64, i64),
+    pub(in crate::partition) sizes: Mutex<Vec<(TopicId, i32, u64)>>,
 }
 
 impl LogSizes {
@@ -39,7 +39,7 @@ impl Drop for LogSizes {
 impl Partition {
     /// Adds the size of the log to `sizes`, if it exists. A closed log stays closed, unless it
     /// needs recovery. Never waits: a thread that may wait for the disk reads unknown sizes.
-    pub(super) fn tell_size(&self, sizes: &Arc<LogSizes>) {
+    pub(in crate::partition) fn tell_size(&self, sizes: &Arc<LogSizes>) {
         if let Some(log) = self.opened_log() {
             return sizes.add(self, log.size_bytes());
         }
@@ -71,7 +71,10 @@ impl Partition {
     ///
     /// # Errors
     /// `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
-    pub(super) fn producers(&self, writer: &Writer) -> Result<Vec<ProducerEntry>, KafkaError> {
+    pub(in crate::partition) fn producers(
+        &self,
+        writer: &Writer,
+    ) -> Result<Vec<ProducerEntry>, KafkaError> {
         Ok(self.open_log(writer)?.active_producers())
     }
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use tokio::sync::oneshot;
 
-use super::{Host, Partition};
+use crate::partition::{Host, Partition};
 
 /// Completes when logs have been opened.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -129,8 +129,7 @@ impl Pair {
     /// The follower's log end offset, as its leader knows it.
     fn told(&self, index: i32) -> i64 {
         let led = self.leader.ctx.partitions.get(&TOPIC, index).unwrap();
-        let turn = led.turn();
-        turn.replication.followers()[0].log_end_offset
+        led.follower_log_end_offset()
     }
 
     fn offline(&self) -> Vec<i32> {
@@ -420,7 +419,7 @@ fn a_log_with_an_unreadable_batch_is_examined_before_more_is_fetched() {
     let followed = pair.follower.ctx.partitions.get(&TOPIC, 0).unwrap();
     let error = log.read(1, 1 << 20, 2, true).unwrap_err();
     let ReadError::Storage(error) = error else { panic!("{error}") };
-    followed.turn().storage_failed(&error);
+    followed.note_storage_error(&error);
     while pair.told(0) > 1 {
         // The leader's clock is stopped: only records end a Fetch that waits there.
         pair.produce(1);

@@ -7,16 +7,16 @@ use bytes::BytesMut;
 use pykafka_log::{AppendOrigin, TransactionRule};
 use pykafka_record::LeaderEpoch;
 
-use super::Partition;
-use super::turn::Turn;
-use super::waiters::{AckWaiter, Promise};
 use crate::kafka_error::KafkaError;
+use crate::partition::Partition;
 use crate::partition::append::outcome::AppendRefusal;
 use crate::partition::append::queued::{Append, Queued};
+use crate::partition::turn::Turn;
+use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::work::queue::Writer;
 
 /// Batches of a leader, and the waiter for their durability.
-pub(super) struct Fetched {
+pub(in crate::partition) struct Fetched {
     /// Whole batches; the log appends those of epochs up to `leader_epoch`.
     pub batches: BytesMut,
     /// The epoch in which they were fetched.
@@ -28,7 +28,7 @@ pub(super) struct Fetched {
 impl Partition {
     /// Appends a leader's batches unchanged, at or after the log end offset
     /// (contract/replication.md#18, #19).
-    pub(super) fn append_fetched(&self, fetched: Fetched, writer: &Writer) {
+    pub(in crate::partition) fn append_fetched(&self, fetched: Fetched, writer: &Writer) {
         let Fetched { batches, leader_epoch, waiter } = fetched;
         let append = Append {
             batch: batches,
@@ -58,7 +58,11 @@ impl Partition {
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`, `UNKNOWN_TOPIC_ID` once deleted.
-    pub(super) fn truncate(&self, offset: i64, writer: &Writer) -> Result<i64, KafkaError> {
+    pub(in crate::partition) fn truncate(
+        &self,
+        offset: i64,
+        writer: &Writer,
+    ) -> Result<i64, KafkaError> {
         let log = self.open_log(writer)?;
         let truncated = self.host.directory.truncate_log(&log, offset);
         let mut turn = self.turn();
@@ -75,7 +79,11 @@ impl Partition {
     ///
     /// # Errors
     /// See [`Partition::truncate`].
-    pub(super) fn restart_log(&self, offset: i64, writer: &Writer) -> Result<i64, KafkaError> {
+    pub(in crate::partition) fn restart_log(
+        &self,
+        offset: i64,
+        writer: &Writer,
+    ) -> Result<i64, KafkaError> {
         let log = self.open_log(writer)?;
         let restarted = self.host.directory.restart_log(&log, offset);
         let mut turn = self.turn();
@@ -88,7 +96,7 @@ impl Partition {
 
     /// Applies a high watermark that another node decided, at most up to the log end offset; an
     /// older one changes nothing.
-    pub(super) fn follow_high_watermark(&self, high_watermark: i64) {
+    pub(in crate::partition) fn follow_high_watermark(&self, high_watermark: i64) {
         let mut turn = self.turn();
         if let Some(log) = turn.opened() {
             turn.follow_high_watermark(&log, high_watermark);
@@ -98,7 +106,7 @@ impl Partition {
 
 impl Turn<'_> {
     /// Starts an epoch of the quorum, if `leader_epoch` is newer than the current one.
-    pub(super) fn raise_leader_epoch(&mut self, leader_epoch: Option<LeaderEpoch>) {
+    pub(in crate::partition) fn raise_leader_epoch(&mut self, leader_epoch: Option<LeaderEpoch>) {
         let Some(leader_epoch) = leader_epoch else { return };
         self.replication.raise_leader_epoch(leader_epoch);
         if self.is_epoch_due() {

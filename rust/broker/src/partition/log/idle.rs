@@ -7,9 +7,9 @@
 
 use pykafka_log::{Log, StorageError};
 
-use super::Partition;
-use super::threads::lane::Urgency;
-use super::turn::Turn;
+use crate::partition::Partition;
+use crate::partition::threads::lane::Urgency;
+use crate::partition::turn::Turn;
 use crate::partition::work::queue::Writer;
 
 /// One minute of upkeep.
@@ -17,7 +17,7 @@ const IDLE_TICKS_MAX: u8 = 12;
 
 impl Turn<'_> {
     /// Records a use of the log.
-    pub(super) fn touch(&mut self) {
+    pub(in crate::partition) fn touch(&mut self) {
         self.idleness.ticks = 0;
         self.list();
     }
