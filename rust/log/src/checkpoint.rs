@@ -186,6 +186,12 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
+/// True if a power cut may have left these `bytes` of a file that should contain `written`, in a
+/// directory without records.
+pub(crate) fn is_incomplete(bytes: &[u8], written: &[u8], entries: &[DirEntry]) -> bool {
+    bytes.len() < written.len() && written.starts_with(bytes) && !has_records(entries)
+}
+
 /// Reads `partition.metadata`. Kafka writes two lines and ignores any others.
 pub fn read_partition_metadata(bytes: &[u8]) -> Result<PartitionIdentity, CheckpointError> {
     let text = std::str::from_utf8(bytes).map_err(|_| CheckpointError::Encoding)?;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{LEADER, NOW_MS, append, batch_with};
+use pykafka_log::checkpoint::{self, PartitionIdentity};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     CompactionOptions, Damage, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock,
@@ -647,6 +648,48 @@ fn rows_get_no_topic_id_while_that_of_the_directory_cannot_be_read() {
     assert!(directory.inspect("t", 0, [8; 16], Arc::default()).is_err());
     directory.checkpoint(&[]).unwrap();
     assert_eq!(disk.read(topic_ids).unwrap(), written);
+}
+
+/// The directory of the new topic is refused, so the rows stay those of the deleted one.
+#[test]
+fn rows_get_no_topic_id_while_the_directory_has_metadata_of_a_later_version() {
+    let disk = memory();
+    let directory = open(&disk);
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    directory.close(true).unwrap();
+    let topic_ids = Path::new("/data/topic-id-checkpoint");
+    let written = disk.read(topic_ids).unwrap();
+    let path = Path::new("/data/t-0");
+    for entry in disk.list(path).unwrap() {
+        disk.remove_file(&path.join(&entry.name)).unwrap();
+    }
+    let metadata = path.join("partition.metadata");
+    disk.write_atomically(&metadata, b"version: 1\ntopic: t").unwrap();
+    let directory = open(&disk);
+    let opened = directory.open_log("t", 0, [8; 16], Arc::default());
+    assert!(matches!(opened, Err(OpenError::Malformed { .. })), "{opened:?}");
+    directory.checkpoint(&[]).unwrap();
+    assert_eq!(disk.read(topic_ids).unwrap(), written);
+}
+
+/// The remaining digits name another partition.
+#[test]
+fn partition_metadata_without_its_last_digits_is_written_again_in_a_new_directory() {
+    let disk = memory();
+    drop(open(&disk).open_log("t", 12, ID, Arc::default()).unwrap());
+    let metadata = Path::new("/data/t-12/partition.metadata");
+    let identity = PartitionIdentity { topic_id: ID, partition: Some(12) };
+    let written = checkpoint::write_partition_metadata(identity);
+    disk.create_dir_all(Path::new("/data/t-12")).unwrap();
+    disk.write_atomically(metadata, &written[..written.len() - 1]).unwrap();
+    let (log, recovery) = open(&disk).open_log("t", 12, ID, Arc::default()).unwrap();
+    assert_eq!((log.log_end_offset(), recovery.warnings.len()), (0, 1));
+    append(&log, 1, NOW_MS);
+    drop(log);
+    assert_eq!(disk.read(metadata).unwrap(), written);
+    disk.write_atomically(metadata, &written[..written.len() - 1]).unwrap();
+    let opened = open(&disk).open_log("t", 12, ID, Arc::default());
+    assert!(matches!(opened, Err(OpenError::OtherPartition { found: 1, .. })), "{opened:?}");
 }
 
 #[test]

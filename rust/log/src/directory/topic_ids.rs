@@ -10,7 +10,7 @@ use std::path::Path;
 use super::LogDirectory;
 use super::checkpoints::Checkpoints;
 use super::operations::lower;
-use crate::checkpoint;
+use crate::checkpoint::{self, PartitionIdentity};
 use crate::directory_names::{self, PartitionKey};
 use crate::disk::Disk;
 use crate::error::{OpenError, StorageError};
@@ -133,8 +133,8 @@ impl LogDirectory {
     fn may_be_of(&self, key: &PartitionKey, topic_id: [u8; 16]) -> Result<bool, OpenError> {
         let path = self.partition_path(&key.0, key.1);
         match checkpoint::identity_in(&*self.disk, &path) {
-            // A power cut may leave it incomplete in a new directory.
-            Err(OpenError::Malformed { .. }) if !self.has_records(&path)? => Ok(true),
+            // The open writes it again.
+            Err(OpenError::Malformed { .. }) => Ok(self.is_incomplete(&path, key.1, topic_id)?),
             found => {
                 let is_of_other = found?.is_some_and(|found| found.topic_id != topic_id);
                 Ok(!is_of_other && self.disk.exists(&path))
@@ -142,10 +142,25 @@ impl LogDirectory {
         }
     }
 
-    fn has_records(&self, path: &Path) -> Result<bool, StorageError> {
+    /// True if a power cut left an incomplete `partition.metadata` in a new directory.
+    fn is_incomplete(
+        &self,
+        path: &Path,
+        partition: i32,
+        topic_id: [u8; 16],
+    ) -> Result<bool, OpenError> {
+        let metadata = path.join(checkpoint::PARTITION_METADATA_FILE);
+        let bytes = self.disk.read(&metadata);
+        let bytes = bytes.map_err(|error| StorageError::io("read", &metadata, error))?;
         let entries = self.disk.list(path);
         let entries = entries.map_err(|error| StorageError::io("list", path, error))?;
-        Ok(checkpoint::has_records(&entries))
+        let identity = PartitionIdentity { topic_id, partition: Some(partition) };
+        let written = checkpoint::write_partition_metadata(identity);
+        if checkpoint::is_incomplete(&bytes, &written, &entries) {
+            return Ok(true);
+        }
+        let reason = "it is not the beginning of the expected content".to_owned();
+        Err(OpenError::Malformed { path: metadata, reason })
     }
 }
 

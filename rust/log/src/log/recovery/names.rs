@@ -150,9 +150,14 @@ impl Look<'_> {
         let name = checkpoint::PARTITION_METADATA_FILE;
         let written = checkpoint::write_partition_metadata(wanted);
         if let Some(bytes) = self.dir.read_if_there(name)? {
-            match checkpoint::read_partition_metadata(&bytes) {
+            let is_incomplete = checkpoint::is_incomplete(&bytes, &written, entries);
+            let warning = match checkpoint::read_partition_metadata(&bytes) {
                 Ok(found) if found.topic_id != wanted.topic_id => {
                     return Err(OpenError::TopicIdMismatch { path: self.dir.dir().to_owned() });
+                }
+                // Digits of the partition are missing.
+                Ok(PartitionIdentity { partition: Some(_), .. }) if is_incomplete => {
+                    "incomplete".to_owned()
                 }
                 Ok(PartitionIdentity { partition: Some(found), .. })
                     if wanted.partition.is_some_and(|partition| partition != found) =>
@@ -163,17 +168,13 @@ impl Look<'_> {
                     });
                 }
                 Ok(_) => return Ok(()),
-                Err(error)
-                    if checkpoint::is_blank(&bytes)
-                        || (written.starts_with(&bytes) && !checkpoint::has_records(entries)) =>
-                {
-                    self.warn(name, &format!("{error}; written again with the id of the topic"));
-                }
+                Err(error) if checkpoint::is_blank(&bytes) || is_incomplete => error.to_string(),
                 Err(error) => {
                     let (path, reason) = (self.dir.path(name), error.to_string());
                     return Err(OpenError::Malformed { path, reason });
                 }
-            }
+            };
+            self.warn(name, &format!("{warning}; written again with the id of the topic"));
         }
         self.found.changes.partition_metadata = Some(written);
         Ok(())
