@@ -16,7 +16,7 @@ mod common;
 mod random;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -231,15 +231,7 @@ impl History {
             return "the directory was removed".to_owned();
         }
         if self.random.below(20) == 0 {
-            // Above every log end offset of a history: within the log a wrong start looks like a
-            // deletion.
-            let start = 1000 + self.random.below(1000) as i64;
-            let path = Path::new(DIR).join("log-start-offset-checkpoint");
-            let file = self.disk.open(&path, OpenMode::Create).unwrap();
-            let row = format!("0\n1\nt 0 {start}\n");
-            file.set_len(0).unwrap();
-            file.write_at(row.as_bytes(), 0).unwrap();
-            return format!("log start {start} was checkpointed");
+            return self.raise_log_start();
         }
         if self.random.below(20) == 0 {
             let base_offset =
@@ -251,13 +243,7 @@ impl History {
         let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
         let logs: Vec<_> = logs.cloned().collect();
         if self.random.below(20) == 0 && !logs.is_empty() {
-            let log = &logs[self.random.below(logs.len() as u64) as usize];
-            let suffixes = [".bak", ".tmp", ".cleaned", ".deleted"];
-            let suffix = suffixes[self.random.below(4) as usize];
-            let renamed = format!("{}{suffix}", log.to_string_lossy());
-            let at = |name: &str| History::partition().join(name);
-            self.disk.rename(&at(&log.to_string_lossy()), &at(&renamed)).unwrap();
-            return format!("{} got the suffix {suffix}", log.display());
+            return self.rename_one(&logs);
         }
         if self.random.below(8) == 0 && !logs.is_empty() {
             return self.misplace(&logs);
@@ -283,6 +269,34 @@ impl History {
         let Some(name) = from.get(self.random.below(from.len().max(1) as u64) as usize) else {
             return "nothing".to_owned();
         };
+        self.change_one(name)
+    }
+
+    /// Checkpoints a log start offset above every log end offset of a history: within the log a
+    /// wrong start looks like a deletion.
+    fn raise_log_start(&mut self) -> String {
+        let start = 1000 + self.random.below(1000) as i64;
+        let path = Path::new(DIR).join("log-start-offset-checkpoint");
+        let file = self.disk.open(&path, OpenMode::Create).unwrap();
+        let row = format!("0\n1\nt 0 {start}\n");
+        file.set_len(0).unwrap();
+        file.write_at(row.as_bytes(), 0).unwrap();
+        format!("log start {start} was checkpointed")
+    }
+
+    /// Adds a suffix to the name of one of the files.
+    fn rename_one(&mut self, logs: &[OsString]) -> String {
+        let log = &logs[self.random.below(logs.len() as u64) as usize];
+        let suffixes = [".bak", ".tmp", ".cleaned", ".deleted"];
+        let suffix = suffixes[self.random.below(4) as usize];
+        let renamed = format!("{}{suffix}", log.to_string_lossy());
+        let at = |name: &str| History::partition().join(name);
+        self.disk.rename(&at(&log.to_string_lossy()), &at(&renamed)).unwrap();
+        format!("{} got the suffix {suffix}", log.display())
+    }
+
+    /// Changes the content of a file, or deletes it.
+    fn change_one(&mut self, name: &OsStr) -> String {
         let path = History::partition().join(name);
         let mut bytes = self.disk.read(&path).unwrap();
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);

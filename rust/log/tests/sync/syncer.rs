@@ -1,5 +1,4 @@
 //! Waiting for the sync threads, as a stop does.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -4,9 +4,6 @@
 //! Each sync of the disk waits until a scheduler releases it; a seed decides the order. After each
 //! append the power is cut: its records must be on the disk, and so must everything below the log's
 //! recovery point.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use common::{Bench, LEADER, NOW_MS, batch};
+use crate::common::{Bench, LEADER, NOW_MS, batch};
 use pykafka_log::disk::{FaultyDisk, FileOp, Hook, HookedDisk};
 use pykafka_log::{Checkpointed, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, LogOptions};
 
