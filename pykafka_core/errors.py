@@ -220,13 +220,13 @@ class RequestTimedOutError(KafkaError, code=7, name="REQUEST_TIMED_OUT", retriab
 
 
 class BrokerNotAvailableError(KafkaError, code=8, name="BROKER_NOT_AVAILABLE"):
-    """The broker is not available."""
+    """The broker is stopping, or another node has no live connection to it."""
 
 
 class ReplicaNotAvailableError(
     KafkaError, code=9, name="REPLICA_NOT_AVAILABLE", retriable=True, refresh_metadata=True
 ):
-    """The replica is not available."""
+    """The requested replica does not exist, or is offline."""
 
 
 class MessageTooLargeError(KafkaError, code=10, name="MESSAGE_TOO_LARGE"):
@@ -436,7 +436,7 @@ class LogDirNotFoundError(KafkaError, code=57, name="LOG_DIR_NOT_FOUND"):
 
 
 class SaslAuthenticationFailedError(KafkaError, code=58, name="SASL_AUTHENTICATION_FAILED"):
-    """SASL authentication failed."""
+    """The credentials are wrong, or the SASL exchange broke its protocol."""
 
 
 class UnknownProducerIdError(KafkaError, code=59, name="UNKNOWN_PRODUCER_ID"):
@@ -474,7 +474,7 @@ class DelegationTokenAuthorizationFailedError(
 
 
 class DelegationTokenExpiredError(KafkaError, code=66, name="DELEGATION_TOKEN_EXPIRED"):
-    """The delegation token has expired."""
+    """The delegation token was not renewed before its expiry time."""
 
 
 class InvalidPrincipalTypeError(KafkaError, code=67, name="INVALID_PRINCIPAL_TYPE"):
@@ -544,7 +544,7 @@ class PreferredLeaderNotAvailableError(
     retriable=True,
     refresh_metadata=True,
 ):
-    """The preferred leader is not available."""
+    """The first replica of the assignment is offline or not in sync, so it cannot lead."""
 
 
 class GroupMaxSizeReachedError(KafkaError, code=81, name="GROUP_MAX_SIZE_REACHED"):
@@ -576,7 +576,7 @@ class NoReassignmentInProgressError(KafkaError, code=85, name="NO_REASSIGNMENT_I
 
 
 class GroupSubscribedToTopicError(KafkaError, code=86, name="GROUP_SUBSCRIBED_TO_TOPIC"):
-    """The group is subscribed to the topic."""
+    """A member of the group uses the topic, so its offsets cannot be deleted."""
 
 
 class InvalidRecordError(KafkaError, code=87, name="INVALID_RECORD"):
@@ -590,7 +590,7 @@ class UnstableOffsetCommitError(KafkaError, code=88, name="UNSTABLE_OFFSET_COMMI
 class ThrottlingQuotaExceededError(
     KafkaError, code=89, name="THROTTLING_QUOTA_EXCEEDED", retriable=True
 ):
-    """The quota is exceeded."""
+    """The client exceeds its quota for changes of topics; retry after the throttle time."""
 
 
 class ProducerFencedError(KafkaError, code=90, name="PRODUCER_FENCED"):
@@ -646,7 +646,7 @@ class DuplicateBrokerRegistrationError(KafkaError, code=101, name="DUPLICATE_BRO
 
 
 class BrokerIdNotRegisteredError(KafkaError, code=102, name="BROKER_ID_NOT_REGISTERED"):
-    """The broker is not registered."""
+    """The controller has no registration of this broker id."""
 
 
 class InconsistentTopicIdError(
@@ -678,7 +678,7 @@ class NewLeaderElectedError(KafkaError, code=108, name="NEW_LEADER_ELECTED"):
 
 
 class OffsetMovedToTieredStorageError(KafkaError, code=109, name="OFFSET_MOVED_TO_TIERED_STORAGE"):
-    """The offset was moved to tiered storage."""
+    """The records at the offset are only in tiered storage."""
 
 
 class FencedMemberEpochError(KafkaError, code=110, name="FENCED_MEMBER_EPOCH"):
