@@ -149,8 +149,8 @@ class Log:
         """
         batches = _ready(records)
         if batches is None:
-            timestamp = self._core.now_ms()
-            batches = _core.build_batch(records, timestamp_default=timestamp)  # type: ignore[arg-type]
+            now = self._core.now_ms()
+            batches = _core.build_batch(records, timestamp_default=now)  # type: ignore[arg-type]
         return Appended(*self._core.append(batches))
 
     def read(self, offset: int, bytes_max: int = _CHUNK_BYTES) -> bytes:

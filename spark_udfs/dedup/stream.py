@@ -98,9 +98,9 @@ def dedup_stream(
     Watermarks are preserved. The query's progress has the number of input rows as an observed
     metric, ``rows`` of ``dedup_stream START FOLDER``.
 
-    A sink function should read all rows of each micro-batch. If it reads only some rows of a
-    repeated one, as ``first()`` does, ids that only the failed attempt had read are dropped, and
-    duplicates of them are returned.
+    A sink function should read all rows of each micro-batch. If it reads only some of a repeated
+    one, as ``first()`` does, ids that only the failed attempt read are dropped: their duplicates
+    are returned.
 
     Args:
         df: A stream of micro-batches, without asynchronous progress tracking. The output mode of
@@ -129,6 +129,16 @@ def dedup_stream(
         pyspark.errors.StreamingQueryException: Raised by the query: ``store`` belongs to another
             checkpoint, is newer than this one, or is damaged.
     """
+    _check_stream(df, buckets)
+    types = type_names(df, check_ids(df, ids))
+    horizon_ms = horizon_in_ms(horizon)
+    time = _time(df, event_time, horizon_ms)
+    settings = {"types": types, "horizon_ms": horizon_ms, "event_time": time is not None}
+    prepared = prepare(_folder(store), settings, buckets, _tasks(df), _application(df))
+    return _keep_new(df, ids, time, horizon_ms, prepared)
+
+
+def _check_stream(df: "DataFrame", buckets: int | None) -> None:
     if not df.isStreaming:
         raise ValueError("dedup_stream needs a stream; for a table there is dedup_batch")
     if buckets is not None:
@@ -136,23 +146,11 @@ def dedup_stream(
     taken = sorted(name for name in df.columns if name.lower().startswith(_ADDED))
     if taken:
         raise ValueError(f"dedup_stream needs these names itself: rename {', '.join(taken)}")
-    columns = check_ids(df, ids)
-    horizon_ms = horizon_in_ms(horizon)
-    time = _time(df, event_time, horizon_ms)
-    settings = {
-        "types": type_names(df, columns),
-        "horizon_ms": horizon_ms,
-        "event_time": time is not None,
-    }
-    context = df.sparkSession.sparkContext
-    if context.getLocalProperty(_EXECUTION) is not None:
+    if df.sparkSession.sparkContext.getLocalProperty(_EXECUTION) is not None:
         raise ValueError(
             "dedup_stream is called in another query's foreachBatch, whose execution the attempts of this one would "
             "have: begin the query outside of it"
         )
-    application = str(context.applicationId)
-    prepared = prepare(_folder(store), settings, buckets, _tasks(df), application)
-    return _keep_new(df, ids, time, horizon_ms, prepared)
 
 
 def _folder(path: "str | os.PathLike[str]") -> Path:
@@ -167,6 +165,10 @@ def _folder(path: "str | os.PathLike[str]") -> Path:
     if not folder.is_absolute():
         raise ValueError(f"store is an absolute path, without a scheme, not {str(path)!r}")
     return folder
+
+
+def _application(df: "DataFrame") -> str:
+    return str(df.sparkSession.sparkContext.applicationId)
 
 
 def _tasks(df: "DataFrame") -> int:

@@ -68,14 +68,7 @@ def assemble(
         unread=unread,
         faults=faults,
         publisher=publisher,
-        make_group_shard=partial(
-            GroupShard,
-            GroupSettings.of(publisher.settings),
-            partial(_new_uuid, node),
-            partial(_topic_id, publisher),
-            partial(_consumer_settings, publisher),
-            MemberMemory(),
-        ),
+        make_group_shard=_group_shards(node, publisher),
         make_transaction_shard=partial(
             TransactionShard, TransactionSettings.of(publisher.settings), producer_ids.take_or_ask
         ),
@@ -119,6 +112,18 @@ def assemble(
     else:
         membership.use(controller, jobs, contexts, producer_ids)
     return ControlPlane(dispatcher, publisher, maintenance, timers, faults, replicas)
+
+
+def _group_shards(node: Node, publisher: Publisher) -> "partial[GroupShard]":
+    """Return a function that creates shards, whose members share one bound on memory."""
+    return partial(
+        GroupShard,
+        GroupSettings.of(publisher.settings),
+        partial(_new_uuid, node),
+        partial(_topic_id, publisher),
+        partial(_consumer_settings, publisher),
+        MemberMemory(),
+    )
 
 
 def _topic_id(publisher: Publisher, name: str) -> bytes | None:

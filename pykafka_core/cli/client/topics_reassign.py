@@ -33,49 +33,55 @@ Names = Annotated[
 ]
 
 
+Nodes = Annotated[
+    str | None,
+    typer.Option("--to", metavar="IDS", help="Nodes that may have replicas, such as 1,2,3."),
+]
+Factor = Annotated[
+    int | None, typer.Option(min=1, help="Replicas of each partition; default: unchanged.")
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE", help="JSON in the format of kafka-reassign-partitions."),
+]
+Throttle = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=RATE_MAX,
+        metavar="BYTES",
+        help="Copy at most this many bytes per second, to and from each node.",
+    ),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Show the moves of NAMES in progress; if there are none, remove their throttle.",
+    ),
+]
+Cancel = Annotated[
+    bool,
+    typer.Option(
+        "--cancel", help="Cancel the moves in progress; replicas return to their former nodes."
+    ),
+]
+
+
 def reassign(
     names: Names = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="IDS", help="Nodes that may have replicas, such as 1,2,3."),
-    ] = None,
-    replication_factor: Annotated[
-        int | None, typer.Option(min=1, help="Replicas of each partition; default: unchanged.")
-    ] = None,
-    plan_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan", metavar="FILE", help="JSON in the format of kafka-reassign-partitions."
-        ),
-    ] = None,
+    to: Nodes = None,
+    replication_factor: Factor = None,
+    plan_file: PlanFile = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the changes, but do not make them.")
     ] = False,
-    cancel: Annotated[
-        bool,
-        typer.Option(
-            "--cancel", help="Cancel the moves in progress; replicas return to their former nodes."
-        ),
-    ] = False,
+    cancel: Cancel = False,
     progress: Annotated[
         bool, typer.Option("--list", help="Only show the moves in progress.")
     ] = False,
-    throttle: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=RATE_MAX,
-            metavar="BYTES",
-            help="Copy at most this many bytes per second, to and from each node.",
-        ),
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            help="Show the moves of NAMES in progress; if there are none, remove their throttle.",
-        ),
-    ] = False,
+    throttle: Throttle = None,
+    verify: Verify = False,
     preserve_throttles: Annotated[
         bool,
         typer.Option("--preserve-throttles", help="With --cancel: keep the throttle."),
@@ -94,16 +100,8 @@ def reassign(
     --no-wait it remains until --verify finds no move in progress. Its removal also removes the
     rates that are set for single brokers.
     """
-    given = [
-        to is not None or replication_factor is not None,
-        plan_file is not None,
-        cancel,
-        progress,
-        verify,
-    ]
-    if sum(given) != 1:
-        advice = "use one of --to or --replication-factor, --plan, --cancel, --verify and --list"
-        raise CliError("the options do not select one action", advice, exit_code=USAGE)
+    moves = to is not None or replication_factor is not None
+    _check_action([moves, plan_file is not None, cancel, progress, verify])
     if throttle is not None and (cancel or progress or verify):
         raise CliError(
             "--throttle is only for moves",
@@ -116,24 +114,46 @@ def reassign(
         raise CliError("--preserve-throttles is only for --cancel", "leave it out", exit_code=USAGE)
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         if progress or verify:
-            moving = _in_progress(cluster, names)
-            if verify and not moving:
-                lift(cluster, cluster.partitions(names))
-            _show_progress(moving, as_json=as_json)
+            _show(cluster, names, verify=verify, as_json=as_json)
         elif cancel:
-            moving = _in_progress(cluster, names)
-            _alter(cluster, dict.fromkeys(moving))
-            if not preserve_throttles:
-                lift(cluster, [*(at.topic for at in moving), *(names or ())])
-            _said("cancelled", list(moving), as_json=as_json)
+            _cancel(cluster, names, preserve_throttles=preserve_throttles, as_json=as_json)
         else:
-            moves = (
+            planned = (
                 _of_file(cluster, plan_file)
                 if plan_file is not None
                 else _planned(cluster, names, to, replication_factor)
             )
             how = _How(dry_run=dry_run, wait=wait, as_json=as_json, throttle=throttle)
-            _move(cluster, moves, how)
+            _move(cluster, planned, how)
+
+
+def _check_action(selected: Sequence[bool]) -> None:
+    if sum(selected) != 1:
+        advice = "use one of --to or --replication-factor, --plan, --cancel, --verify and --list"
+        raise CliError("the options do not select one action", advice, exit_code=USAGE)
+
+
+def _show(
+    cluster: wire.Cluster, names: Sequence[str] | None, *, verify: bool, as_json: bool
+) -> None:
+    moving = _in_progress(cluster, names)
+    if verify and not moving:
+        lift(cluster, cluster.partitions(names))
+    _show_progress(moving, as_json=as_json)
+
+
+def _cancel(
+    cluster: wire.Cluster,
+    names: Sequence[str] | None,
+    *,
+    preserve_throttles: bool,
+    as_json: bool,
+) -> None:
+    moving = _in_progress(cluster, names)
+    _alter(cluster, dict.fromkeys(moving))
+    if not preserve_throttles:
+        lift(cluster, [*(at.topic for at in moving), *(names or ())])
+    _said("cancelled", list(moving), as_json=as_json)
 
 
 class _How(NamedTuple):
