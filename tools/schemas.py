@@ -365,7 +365,7 @@ def generate(libs: Path) -> dict[str, str]:
     return {
         **tables,
         f"{TABLES}/api_keys.rs": rust("API keys", api_rows(by_jar["clients"])),
-        f"{TABLES}.rs": rust("Facts of Kafka's message schemas", module_rows(list(by_jar))),
+        f"{TABLES}.rs": rust("The tables", module_rows(list(by_jar))),
         STUB: STUB_HEAD.format(version) + stub_rows(everything),
     }
 

@@ -103,7 +103,8 @@ def fetch(
         request = OffsetFetchRequest(groups=[group], require_stable=require_stable)
         answer = broker.ask(request, version)
         assert isinstance(answer, OffsetFetchResponse)
-        rows = [row for one in answer.groups[0].topics for row in one.partitions]  # type: ignore[misc]
+        (found,) = answer.groups
+        rows = [row for one in found.topics for row in one.partitions]  # type: ignore[misc]
     return {
         row.partition_index: (
             row.committed_offset,

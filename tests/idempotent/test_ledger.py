@@ -209,7 +209,8 @@ def test_a_mark_never_goes_back(database: Database) -> None:
             {KEY._replace(topic_id=b""): 6},
         ):
             with pytest.raises(UsageError):
-                transaction.advance({KEY._replace(partition=1): 1, **bad})  # type: ignore[dict-item]
+                positions: dict[Any, Any] = {KEY._replace(partition=1): 1, **bad}
+                transaction.advance(positions)
         assert transaction.marks() == {KEY: 5}
 
 

@@ -67,7 +67,9 @@ ALL: list[Message] = [
     RegisterControllerRecord(
         controller_id=4,
         incarnation_id=id_of(10),
-        end_points=[RegisterControllerRecord.ControllerEndpoint(**ENDPOINT)],  # type: ignore[arg-type]
+        end_points=[
+            RegisterControllerRecord.ControllerEndpoint(**ENDPOINT)  # type: ignore[arg-type]
+        ],
         features=[RegisterControllerRecord.ControllerFeature(**FEATURE)],  # type: ignore[arg-type]
     ),
     ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),

@@ -1,4 +1,4 @@
-//! Facts of Kafka's message schemas. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
+//! The tables. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 pub mod api_keys;
 #[rustfmt::skip]

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ def test_due_timers_run_once_and_cancelled_ones_never(
     asked: list[tuple[int, bool]], horizon: int
 ) -> None:
     timers, ran = Timers(Faults(lambda: 0)), list[int]()
-    armed = [timers.once("one", due, lambda due=due: ran.append(due)) for due, _ in asked]  # type: ignore[misc]
+    armed = [timers.once("one", due, partial(ran.append, due)) for due, _ in asked]
     for timer, (_, is_cancelled) in zip(armed, asked, strict=True):
         if is_cancelled:
             timer.cancel()

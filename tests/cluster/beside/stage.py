@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ class Stage(NamedTuple):
         for workload, (written, read) in zip(self.workloads, wanted, strict=True):
             until(
                 f"{workload.topic} goes on",
-                lambda of=workload, w=written, r=read: of.progress >= w and of.seen_count >= r,  # type: ignore[misc]
+                partial(_has_progressed, workload, written, read),
             )
 
     def led_by(self, node: int, topic: str) -> bool:
@@ -73,6 +74,10 @@ class Stage(NamedTuple):
                 found.append(known)
                 return True
         return False
+
+
+def _has_progressed(workload: Workload, written: int, read: int) -> bool:
+    return workload.progress >= written and workload.seen_count >= read
 
 
 def until(what: str, condition: Callable[[], bool]) -> None:

@@ -314,10 +314,10 @@ def test_ids_are_sent_as_a_parameter_or_through_a_table(
 ) -> None:
     monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
 
-    def claim(transaction: Any, *ids: bytes) -> list[bool]:
+    def claim(transaction: Any, *ids: bytes) -> Any:
         if not arrow:
-            return transaction.claim(ids)  # type: ignore[no-any-return]
-        return transaction.claim(pa.chunked_array([ids[:2], ids[2:]], pa.binary())).to_pylist()  # type: ignore[no-any-return]
+            return transaction.claim(ids)
+        return transaction.claim(pa.chunked_array([ids[:2], ids[2:]], pa.binary())).to_pylist()
 
     with PostgresLedger(postgres_dsn) as ledger:
         for _ in range(7):  # psycopg prepares statements that it sends often

@@ -301,8 +301,9 @@ def test_invalid_arguments_are_all_rejected_by_name(ledger: SQLiteLedger) -> Non
         "fail_on_data_loss",
         "allow_new_query",
     ]
+    ids: Any = message_header
     with pytest.raises(ConfigurationError, match="ids is the name of a column, a Column or None"):
-        IdempotentSink(ledger, "g", message_header, effect=effect, brokers="x:1")  # type: ignore[arg-type]
+        IdempotentSink(ledger, "g", ids, effect=effect, brokers="x:1")
     with pytest.raises(ConfigurationError, match="brokers is needed"):
         IdempotentSink(ledger, "g", effect=effect)
     with pytest.raises(ConfigurationError, match="brokers has no effect"):
