@@ -243,6 +243,6 @@ def without_redelivered(
 
 def run_tasks(df: "DataFrame", task: Task) -> Committed:
     """Let the executors commit a batch, each task its own Kafka partitions."""
-    frame, places = in_whole_partitions(df, task.plan)
+    frame, places = in_whole_partitions(df, task.plan.ranges)
     reports = frame.mapInArrow(replace(task, places=places).__call__, _REPORT_DDL).toArrow()
     return committed_of(reports)

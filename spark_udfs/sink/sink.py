@@ -434,7 +434,7 @@ def _rows(df: "DataFrame", plan: Planned | None) -> AbstractContextManager[pa.Ta
     """Return the rows of the batch, collected on the driver."""
     if plan is None:
         return collected(df, tasks=1, in_order=lambda frame: frame)
-    return collected(df, len(plan.ranges), lambda frame: in_whole_partitions(frame, plan)[0])
+    return collected(df, len(plan.ranges), lambda frame: in_whole_partitions(frame, plan.ranges)[0])
 
 
 def _query_id(df: "DataFrame") -> str | None:

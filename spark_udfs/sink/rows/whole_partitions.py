@@ -1,10 +1,9 @@
 """One task for each Kafka partition: as read by Spark if possible, else after a shuffle."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.planned import Planned
 from spark_udfs.sink.rows.redelivery import PLACE
 
 if TYPE_CHECKING:
@@ -14,13 +13,19 @@ _SOURCE: Final = "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD"
 _ONE_TO_ONE: Final = "org.apache.spark.OneToOneDependency"
 
 
-def in_whole_partitions(df: "DataFrame", plan: Planned) -> "tuple[DataFrame, list[Place] | None]":
+def in_whole_partitions(
+    df: "DataFrame", ranges: Mapping[Place, Range]
+) -> "tuple[DataFrame, list[Place] | None]":
     """Return a micro-batch with each Kafka partition in one Spark partition, in offset order.
+
+    Args:
+        df: The micro-batch.
+        ranges: The offsets that Spark planned for it.
 
     Returns:
         The frame, and the Kafka partition of each Spark partition, by number; None after a shuffle.
     """
-    planned = {place: at for place, at in plan.ranges.items() if at.end > at.start}
+    planned = {place: at for place, at in ranges.items() if at.end > at.start}
     read = _read_by_task(df)
     if sorted(read) == sorted(planned.items()):
         return df, [place for place, _ in read]

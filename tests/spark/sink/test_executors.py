@@ -182,7 +182,7 @@ def test_task_has_whole_partitions_for_any_query(
     def batch(df: "DataFrame", batch_id: int) -> None:
         plan = planned(df)
         assert plan is not None
-        kept.append(in_whole_partitions(df, plan)[1] is not None)
+        kept.append(in_whole_partitions(df, plan.ranges)[1] is not None)
         consumer.foreach_batch(df, batch_id)
 
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
