@@ -116,6 +116,18 @@ def test_imports_between_packages_have_a_separate_table(tmp_path: Path) -> None:
     assert finding.text == "upward import of sample_spark from sample_spark/__init__.py"
 
 
+def test_a_module_may_be_in_a_higher_layer_than_its_package(tmp_path: Path) -> None:
+    top = 'modules = ["sample_spark"] }'
+    text = LAYERS.replace(top, f'modules = ["sample_kafka/high"] }}, {{ name = "spark", {top}', 1)
+    changed = {
+        "sample_kafka/high.py": "import sample_spark\n\nclass Serve: ...\n",
+        "sample_kafka/low.py": "import sample_spark\n",
+    }
+    (found,) = layers.measure(_tree(tmp_path, changed, text))
+    (finding,) = found.findings["packages"]
+    assert finding.path == "sample_kafka/low.py"
+
+
 def test_file_in_a_folder_without_an_init_file_is_an_error(tmp_path: Path) -> None:
     tree = _tree(tmp_path, {"sample_kafka/part/values.py": ""})
     with pytest.raises(UnreadModuleError, match=r"sample_kafka/part/values.py: .*__init__.py"):

@@ -96,10 +96,14 @@ class LayerList:
     @property
     def packages(self) -> tuple[str, ...]:
         """The Python packages that have layers."""
-        for table in self.tables:
-            if table.key == PACKAGES:
-                return tuple(sorted(name for layer in table.layers for name in layer.modules))
-        return ()
+        entries = (
+            entry
+            for table in self.tables
+            if table.key == PACKAGES
+            for layer in table.layers
+            for entry in layer.modules
+        )
+        return tuple(sorted({entry.partition("/")[0] for entry in entries}))
 
     def table_of(self, source: str, target: str) -> LayerTable | None:
         """The table of the smallest folder that contains both files."""
