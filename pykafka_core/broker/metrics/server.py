@@ -15,18 +15,16 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from pykafka_core.broker.broker import Broker
 from pykafka_core.broker.forks import OwnProcess, close_in_children
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.errors import KafkaError, LocalError, RequestTimedOutError
 from pykafka_core.metadata.health import problems
 
 from .exposition import CONTENT_TYPE
-
-if TYPE_CHECKING:
-    from pykafka_core.broker.broker import Broker
 
 CONNECTIONS_MAX = 8
 TIMEOUT_S = 10.0
@@ -57,7 +55,7 @@ class MetricsServer:
         OSError: The address cannot be used.
     """
 
-    def __init__(self, broker: "Broker", host: str, port: int) -> None:
+    def __init__(self, broker: Broker, host: str, port: int) -> None:
         self._server = _Server((host or LOOPBACK, port), _Pages(broker))
         close_in_children(self._server.socket)
         self._process = OwnProcess()
@@ -94,7 +92,7 @@ def _is_loopback(host: object) -> bool:
 class _Pages:
     """The pages by path."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._lock = threading.Lock()
         self._metrics = ""
