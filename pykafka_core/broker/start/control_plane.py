@@ -79,7 +79,7 @@ def assemble(
         contexts=contexts,
         requests=requests,
         maintenance=maintenance,
-        coordinators=coordinators,
+        coordinate=coordinators.begin,
         completions=completions,
         unread=unread,
     )

@@ -39,7 +39,7 @@ class Clients:
             "contexts": ignored,
             "unread": ignored,
             "maintenance": None,
-            "coordinators": None,
+            "coordinate": None,
             "completions": None,
         }
         self.jobs = Jobs(**parts)

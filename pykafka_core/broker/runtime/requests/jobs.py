@@ -9,7 +9,7 @@ from functools import partial
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
-from pykafka_core.broker.runtime.coordinators.coordinators import Coordinators
+from pykafka_core.broker.runtime.requests.gathering import Answer
 from pykafka_core.broker.runtime.requests.lanes import Lanes
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
@@ -63,7 +63,7 @@ class Jobs:
         contexts: Creates the contexts of handlers.
         requests: The table of open requests.
         maintenance: Executes maintenance commands of requests.
-        coordinators: Run operations of requests on shards.
+        coordinate: Runs the operations of a request on shards: `Coordinators.begin`.
         completions: Pending reservations of memory for responses.
         unread: Has the arrival times of requests that no shard has run yet.
     """
@@ -75,7 +75,7 @@ class Jobs:
         contexts: Contexts,
         requests: OpenRequests,
         maintenance: Maintenance,
-        coordinators: Coordinators,
+        coordinate: Callable[[Asked, Coordinate, Answer], Slices[None]],
         completions: Completions,
         unread: Unread,
     ) -> None:
@@ -83,7 +83,7 @@ class Jobs:
         self._contexts = contexts
         self._requests = requests
         self._maintenance = maintenance
-        self._coordinators = coordinators
+        self._coordinate = coordinate
         self._unread = unread
         requests.reserve = Reservations(completions, requests, self.answer).begin
         self._answers, self._new, self._begun, self._large = (_Queue() for _ in range(4))
@@ -110,7 +110,7 @@ class Jobs:
         """
         made = self._requests.made(asked, make)
         if isinstance(made, Coordinate):
-            work = self._coordinators.begin(asked, made, self.answer)
+            work = self._coordinate(asked, made, self.answer)
         elif isinstance(made, Maintain):
             work = self._maintenance.begin(asked, made, self.answer)
         elif made is not None:
@@ -194,7 +194,7 @@ class Jobs:
         elif isinstance(outcome, Maintain):
             yield from self._maintenance.begin(asked, outcome, self.answer)
         elif isinstance(outcome, Coordinate):
-            yield from self._coordinators.begin(asked, outcome, self.answer)
+            yield from self._coordinate(asked, outcome, self.answer)
         else:
             yield from self._requests.answer(asked, outcome)
 
