@@ -7,12 +7,17 @@ records do not fit into a batch, all these changes are undone.
 
 from collections.abc import Sequence
 
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.classic.rebalance import answer_join, refuse_sync
+from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.replay import apply
+from pykafka_core.coordinator.group.consumer.timers.session import touch
 from pykafka_core.coordinator.group.history import What
-from pykafka_core.coordinator.group.migration.takeover import take_over
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import KeyValue, Turn
+from pykafka_core.errors import RebalanceInProgressError
+from pykafka_core.protocol.messages import JoinGroupResponse
 
 
 class Draft:
@@ -56,4 +61,23 @@ class Draft:
             classic = state.groups.pop(group_id, None)
             state.consumer_groups[group_id] = self.group
             if classic is not None:
-                take_over(state, classic, self.group, turn)
+                _take_over(state, classic, turn)
+
+
+def _take_over(state: GroupState, classic: ClassicGroup, turn: Turn) -> None:
+    """Fail the pending requests of a classic group that was replaced, and set its members'
+    deadlines in the new group.
+
+    Pending members join the new group with their member ids.
+    """
+    refusal = RebalanceInProgressError.code
+    for key in (classic.join_key, classic.sync_key):
+        state.deadlines.cancel(key)
+    for member_id in list(classic.pending_members):
+        drop_pending_member(state, classic, member_id)
+    for member in classic.members.values():
+        state.deadlines.cancel(member.session_key)
+        answer_join(classic, member, JoinGroupResponse(error_code=refusal), turn)
+        refuse_sync(member, refusal, turn)
+        timeout_ms = member.session_timeout_ms
+        touch(state, classic.group_id, member.member_id, turn.now_ns, timeout_ms)
