@@ -1,8 +1,8 @@
 """The listener for requests between brokers: endpoints of other brokers, and trust.
 
 No connection is authenticated yet. So the listener identifies a broker, as for a replica's fetch
-(`rust/broker/src/api/replica.rs`): every client of the listener in ``inter.broker.listener.name``
-is trusted.
+(`rust/broker/src/api/replica_authorization.rs`): every client of the listener in
+``inter.broker.listener.name`` is trusted.
 """
 
 from pykafka_core.config import BrokerConfigs

@@ -27,7 +27,7 @@ pub use hot_apis::{HOT_APIS, HotApi};
 pub use kafka_error::KafkaError;
 pub use network::Network;
 pub use network::engine::Engine;
-pub use network::gate::{PeerAddress, Unreachable};
+pub use network::fault_injection::{PeerAddress, Unreachable};
 pub use network::listener::Audience;
 pub use network::outcome::{Outcome, PendingOutcome};
 pub use network::reply::{ReadFailures, Reply, StoredRecords};

@@ -1,12 +1,12 @@
 //! Sockets: listeners, connections, requests and responses, and bounds for the memory that peers
 //! can occupy.
 
-pub(crate) mod answers;
+pub(crate) mod blocking_handoff;
 mod connection;
 pub(crate) mod connections;
 pub(crate) mod descriptors;
 pub(crate) mod engine;
-pub(crate) mod gate;
+pub(crate) mod fault_injection;
 mod input;
 pub(crate) mod known_nodes;
 pub(crate) mod listener;
@@ -14,9 +14,9 @@ pub(crate) mod memory;
 pub(crate) mod outcome;
 pub(crate) mod output;
 pub(crate) mod reply;
-pub(crate) mod spares;
+pub(crate) mod response_memory;
+mod time_slice;
 mod transport;
-mod turn;
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use pykafka_log::Clock;
 use tokio::sync::watch;
 
 use self::connections::Connections;
-use self::gate::Gates;
+use self::fault_injection::Gates;
 use self::known_nodes::KnownNodes;
 use self::memory::Memory;
 use self::outcome::Outcome;

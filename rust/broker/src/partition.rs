@@ -2,10 +2,10 @@
 //! under one mutex.
 //!
 //! Theory of operation. Every change (append, finished sync, follower fetch, transition) is a
-//! [`turn::Turn`]. It runs under the mutex, which is never held during disk I/O, and calls
-//! `progress`, which recomputes the high watermark and collects the waiters to wake. They are woken
-//! when the turn ends, after the mutex is released. Reads lock the mutex only to check leadership
-//! and to read the offsets; the bytes are read without it, within those offsets
+//! [`guard::PartitionGuard`]. It runs under the mutex, which is never held during disk I/O, and
+//! calls `progress`, which recomputes the high watermark and collects the waiters to wake. They are
+//! woken when the guard is dropped, after the mutex is released. Reads lock the mutex only to check
+//! leadership and to read the offsets; the bytes are read without it, within those offsets
 //! (contract/replication.md#10).
 //!
 //! A batch counts for the high watermark, and so for acks=1 as well as acks=all, only when its
@@ -14,30 +14,30 @@
 //! waits.
 //!
 //! Changes of the log's files (appends, opening, retention, deletion, the start of a leader epoch)
-//! are made by the one thread that has the writer token, without the mutex (see [`work`]). No other
-//! thread waits for a disk: connection threads and the control thread put their work into the
-//! partition's queue. A connection thread writes one batch itself while the disk is fast (see
+//! are made by the one thread that has the writer token, without the mutex (see [`write_queue`]).
+//! No other thread waits for a disk: connection threads and the control thread put their work into
+//! the partition's queue. A connection thread writes one batch itself while the disk is fast (see
 //! [`append`]).
 //!
 //! The first call that needs the log opens it. An idle partition is only this struct and an entry
 //! of the image.
 
 pub(crate) mod append;
+mod apply_assignment;
 #[cfg(test)]
 mod blocked_tests;
 pub(crate) mod follower;
-mod leaving;
+pub(crate) mod follower_fetch;
+mod guard;
 pub(crate) mod log;
 mod log_starts;
 pub(crate) mod partition_table;
+mod pending_deletions;
 pub(crate) mod purgatory;
-pub(crate) mod replicate;
 pub mod replication;
 pub(crate) mod threads;
-mod transition;
-mod turn;
 pub mod waiters;
-pub(crate) mod work;
+pub(crate) mod write_queue;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -51,22 +51,22 @@ use pykafka_log::{
 use pykafka_record::LeaderEpoch;
 use tokio::sync::Notify;
 
-use self::append::large::LargeRooms;
-use self::append::refused::Refused;
-use self::leaving::names::Leaving;
-use self::log::open::log_slot::LogSlot;
+use self::append::large_batches::LargeBatchPermits;
+use self::append::retry_order::RetryOrder;
+use self::guard::guarded::Guarded;
+use self::log::open_log::log_slot::LogSlot;
 use self::log::sync::round::SyncRound;
 use self::log_starts::moved::LogStarts;
+use self::pending_deletions::names::PendingDeletions;
 use self::replication::{CommitRule, EligibleBrokers, Replication};
-use self::threads::lane::Lane;
+use self::threads::background::BackgroundQueue;
+use self::threads::disk_latency::DiskLatency;
 use self::threads::may_wait::MayWait;
-use self::threads::pace::Pace;
 use self::threads::pool::Pool;
-use self::turn::guarded::Guarded;
 use self::waiters::Waiters;
 use crate::kafka_error::KafkaError;
 use crate::network::reply::ReadFailures;
-use crate::partition::work::queue::WorkQueue;
+use crate::partition::write_queue::queue::WorkQueue;
 use crate::seam::event::faults::Faults;
 use crate::seam::event::queue::EventQueue;
 use crate::seam::image::TopicId;
@@ -111,15 +111,15 @@ pub struct Host {
     /// Threads that open logs and write to them.
     pub writers: Pool,
     /// The permit for large batches.
-    pub(crate) large: Arc<LargeRooms>,
+    pub(crate) large: Arc<LargeBatchPermits>,
     /// Recent write times of the disk.
-    pub(crate) pace: Pace,
+    pub(crate) disk_latency: DiskLatency,
     /// Threads for requests that take long.
     pub workers: Pool,
     /// Threads for deletions, retention and other upkeep.
-    pub(crate) lane: Lane,
+    pub(crate) background: BackgroundQueue,
     /// Deleted partitions whose directories still exist.
-    pub(crate) leaving: Leaving<Partition>,
+    pub(crate) pending_deletions: PendingDeletions<Partition>,
     /// Log start offsets that are not durable yet.
     pub(crate) log_starts: LogStarts,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
@@ -145,7 +145,7 @@ pub struct Partition {
     /// True if only the control plane uses it: then every append is synced
     /// (contract/replication.md#D1), and the metadata quorum determines the high watermark.
     hidden: bool,
-    refused: Refused,
+    retry_order: RetryOrder,
     inner: Guarded<Inner>,
 }
 
@@ -257,7 +257,7 @@ impl Partition {
             me: me.clone(),
             host,
             hidden,
-            refused: Refused::default(),
+            retry_order: RetryOrder::default(),
             inner: Guarded::new(inner),
         })
     }
@@ -268,30 +268,30 @@ impl Partition {
     /// `NOT_LEADER_OR_FOLLOWER`, or `KAFKA_STORAGE_ERROR` if the log cannot be opened.
     pub(crate) fn offsets(&self, may_wait: &MayWait) -> Result<PartitionOffsets, KafkaError> {
         self.log(may_wait)?;
-        let (turn, log) = self.turn_as_leader(None)?;
-        Ok(turn.offsets(&log))
+        let (guard, log) = self.lock_as_leader(None)?;
+        Ok(guard.offsets(&log))
     }
 
     /// The high watermark (exclusive), as far as it is known here.
     pub fn high_watermark(&self) -> i64 {
-        self.turn().replication.high_watermark()
+        self.lock().replication.high_watermark()
     }
 
     /// The log end offset of the first follower.
     #[cfg(test)]
     pub(crate) fn follower_log_end_offset(&self) -> i64 {
-        self.turn().replication.followers()[0].log_end_offset
+        self.lock().replication.followers()[0].log_end_offset
     }
 
     /// Handles an error of this partition's log that occurred during upkeep or while sending from a
     /// file.
     pub fn note_storage_error(&self, error: &StorageError) {
-        self.turn().storage_failed(error);
+        self.lock().storage_failed(error);
     }
 
     /// The log if it is open; does not open it.
     pub fn opened_log(&self) -> Option<Arc<Log>> {
-        self.turn().opened()
+        self.lock().opened()
     }
 
     /// Reports truncated and rebuilt data of a recovery: it was not acknowledged, but may have been

@@ -1,14 +1,14 @@
 //! The seam to Python: the calls from Python and the events for it (docs/SEAM.md).
 
+pub(crate) mod await_high_watermark;
 pub(crate) mod clock;
-pub(crate) mod committed;
 pub(crate) mod core;
+pub(crate) mod cow_collections;
 pub(crate) mod event;
 pub(crate) mod image;
 pub(crate) mod log_ring;
 pub(crate) mod peers;
 pub(crate) mod requests;
 pub(crate) mod settings;
-pub(crate) mod shared;
 pub(crate) mod statistics;
 pub(crate) mod verifications;

@@ -269,7 +269,7 @@ impl Broker {
 
     /// An empty share of the response memory.
     pub(crate) fn room(&self) -> Share {
-        self.ctx.network.memory.answers.share()
+        self.ctx.network.memory.responses.share()
     }
 
     /// Waits until no thread works for the partitions.

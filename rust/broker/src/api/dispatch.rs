@@ -8,8 +8,8 @@ use pykafka_wire::ApiKey;
 use crate::api::api_versions::served_versions;
 
 use crate::api::{
-    answer_size, api_versions, control, describe_topic_partitions, fetch, list_offsets, metadata,
-    offset_for_leader_epoch, produce,
+    api_versions, describe_topic_partitions, fetch, forward_to_python, list_offsets, metadata,
+    offset_for_leader_epoch, produce, response_size,
 };
 use crate::context::Context;
 use crate::hot_apis::hot_index;
@@ -50,14 +50,14 @@ pub(crate) fn dispatch(
         Some(hot) => ctx.network.statistics.hot_requests[hot].add(1),
         None => ctx.network.statistics.control_requests.add(1),
     }
-    let bytes_max = answer_size::bytes_max(&image, key, version, &body);
+    let bytes_max = response_size::bytes_max(&image, key, version, &body);
     drop(image);
-    if let Some(room) = ctx.network.memory.answers.try_room(bytes_max) {
+    if let Some(room) = ctx.network.memory.responses.try_room(bytes_max) {
         return answer_in_room(ctx, conn, header, body, room);
     }
     let (ctx, conn, header) = (ctx.clone(), conn.clone(), header.clone());
     Outcome::Pending(Box::pin(async move {
-        let room = ctx.network.memory.answers.room(bytes_max, &*ctx.clock).await;
+        let room = ctx.network.memory.responses.room(bytes_max, &*ctx.clock).await;
         answer_in_room(&ctx, &conn, &header, body, room)
     }))
 }
@@ -75,7 +75,9 @@ fn answer_in_room(
     room: Share,
 ) -> Outcome {
     match header.api_key {
-        key if !is_answered_here(conn, key) => control::park(ctx, conn, header, parked(body), room),
+        key if !is_answered_here(conn, key) => {
+            forward_to_python::park(ctx, conn, header, parked(body), room)
+        }
         ApiKey::API_VERSIONS => api_versions::handle(ctx, conn, header, &body).in_room(room),
         ApiKey::METADATA => metadata::handle(ctx, conn, header, &body, room),
         ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
@@ -89,7 +91,7 @@ fn answer_in_room(
         ApiKey::OFFSET_FOR_LEADER_EPOCH => {
             offset_for_leader_epoch::handle(ctx, conn, header, &body.freeze()).in_room(room)
         }
-        _ => control::park(ctx, conn, header, parked(body), room),
+        _ => forward_to_python::park(ctx, conn, header, parked(body), room),
     }
 }
 

@@ -26,15 +26,15 @@ use crate::api::endpoints::Endpoints;
 use crate::api::fetch_session::Owner;
 use crate::api::quota::Client;
 use crate::api::worker::on_worker;
-use crate::api::{PARTITIONS_AT_ONCE_MAX, replica};
+use crate::api::{PARTITIONS_AT_ONCE_MAX, replica_authorization};
 use crate::context::Context;
 use crate::kafka_error::KafkaError;
-use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
 use crate::network::outcome::Outcome;
-use crate::partition::log::opening;
+use crate::network::response_memory::WIDENED_BYTES_MIN;
+use crate::partition::follower_fetch::Replica;
+use crate::partition::log::await_open;
 use crate::partition::log::read::Isolation;
-use crate::partition::replicate::Replica;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
 
@@ -113,7 +113,7 @@ fn begin(
     });
     drop(image);
     let answer = Answer { ctx: ctx.clone(), client, replica, limits, targets };
-    match opening::of(answer.targets.partitions()) {
+    match await_open::of(answer.targets.partitions()) {
         None => book(answer, room),
         Some(opened) => Outcome::Pending(Box::pin(async move {
             opened.await;
@@ -137,7 +137,7 @@ fn replica_of(
     if broker_id < 0 {
         return Ok(None);
     }
-    let registration = replica::registration(ctx.node_id, image, conn, broker_id)
+    let registration = replica_authorization::registration(ctx.node_id, image, conn, broker_id)
         .ok_or(KafkaError::ClusterAuthorizationFailed)?;
     Ok(Some(Replica {
         broker_id,
@@ -171,7 +171,7 @@ fn book(answer: Answer, room: Share) -> Outcome {
 fn bytes_max(ctx: &Context, wanted: i32) -> i64 {
     let wanted = i64::from(wanted);
     if ctx.partitions.host().in_memory {
-        wanted.min(ctx.network.memory.answers.records_bytes_max() as i64)
+        wanted.min(ctx.network.memory.responses.records_bytes_max() as i64)
     } else {
         wanted
     }
@@ -183,10 +183,11 @@ fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
     if wanted == 0 {
         return answer_or_park(answer, room, 0);
     }
-    match answer.ctx.network.memory.answers.widen(&mut room, wanted) {
+    match answer.ctx.network.memory.responses.widen(&mut room, wanted) {
         0 => Outcome::Pending(Box::pin(async move {
             let ctx = answer.ctx.clone();
-            let room = ctx.network.memory.answers.wider(room, WIDENED_BYTES_MIN, &*ctx.clock).await;
+            let room =
+                ctx.network.memory.responses.wider(room, WIDENED_BYTES_MIN, &*ctx.clock).await;
             answer_or_park(answer, room, WIDENED_BYTES_MIN)
         })),
         memory_max => answer_or_park(answer, room, memory_max),

@@ -15,13 +15,13 @@ use pykafka_wire::list_offsets::{
 use crate::context::Context;
 use crate::network::outcome::Outcome;
 
-use crate::api::replica;
+use crate::api::replica_authorization;
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
 use crate::partition::Partition;
-use crate::partition::append::large::LargeRoom;
+use crate::partition::append::large_batches::LargeBatchPermit;
+use crate::partition::log::await_open;
 use crate::partition::log::lookup::{LookUp, OffsetAnswer, OffsetQuery};
-use crate::partition::log::opening;
 use crate::partition::log::read::Isolation;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
@@ -53,7 +53,7 @@ pub fn handle(
     };
     let replica = replica_of(ctx, conn, &request);
     let partitions = partitions_of(ctx, &request);
-    let (opening, scans) = (opening::of(&partitions), scans(&request));
+    let (opening, scans) = (await_open::of(&partitions), scans(&request));
     if opening.is_none() && !scans {
         let mut search = Search::new(replica, room);
         search.go_on(ctx, version, &request, None, &|| false);
@@ -112,7 +112,7 @@ fn partitions_of(ctx: &Context, request: &Request<'_>) -> Vec<Arc<Partition>> {
 /// requests; for them this is `None`.
 fn replica_of(ctx: &Context, conn: &ConnectionInfo, request: &Request<'_>) -> Option<Isolation> {
     let (image, broker_id) = (ctx.image.load(), request.replica_id);
-    let registration = replica::registration(ctx.node_id, &image, conn, broker_id);
+    let registration = replica_authorization::registration(ctx.node_id, &image, conn, broker_id);
     registration.map(|_| Isolation::Replica(broker_id))
 }
 
@@ -154,7 +154,7 @@ impl Search {
         ctx: &Context,
         version: i16,
         request: &Request<'_>,
-        mut large: Option<LargeRoom>,
+        mut large: Option<LargeBatchPermit>,
         is_over: &dyn Fn() -> bool,
     ) -> Searched {
         let image = ctx.image.load();

@@ -103,7 +103,11 @@ fn topics_of<'a>(
 
 fn answer(ctx: &Context, conn: &ConnectionInfo, version: i16, request: &Request<'_>) -> Outcome {
     let image = ctx.image.load();
-    let asked = Asked { image: &image, endpoints: Endpoints::new(&image, &conn.listener), version };
+    let asked = MetadataRequest {
+        image: &image,
+        endpoints: Endpoints::new(&image, &conn.listener),
+        version,
+    };
     let response = match refusal(request, version) {
         Some(error_code) => refused(request, error_code),
         None => asked.response(ctx, conn, request),
@@ -147,13 +151,13 @@ fn refused<'a>(request: &Request<'a>, error_code: i16) -> Response<'a> {
     Response { topics: topics.collect(), ..Response::default() }
 }
 
-struct Asked<'a> {
+struct MetadataRequest<'a> {
     image: &'a Image,
     endpoints: Endpoints<'a>,
     version: i16,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> MetadataRequest<'a> {
     fn response(
         &self,
         ctx: &'a Context,

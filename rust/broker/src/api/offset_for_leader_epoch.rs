@@ -15,7 +15,7 @@ use crate::network::outcome::Outcome;
 
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
-use crate::partition::log::opening;
+use crate::partition::log::await_open;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
 
@@ -26,7 +26,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
-    match opening::of(partitions_of(ctx, &request)) {
+    match await_open::of(partitions_of(ctx, &request)) {
         None => answer(ctx, version, &request),
         Some(opened) => {
             let (ctx, body) = (ctx.clone(), body.clone());

@@ -22,7 +22,7 @@ use pykafka_record::{Batch, BatchError, Compression};
 
 use self::acks::Acks;
 use self::pending::{Appends, Pending, Produced};
-use self::plan::{Entry, Plan};
+use self::plan::{Entry, ProducePlan};
 use self::respond::{PartitionResult, TopicResults};
 use self::verification::{Rule, Verification};
 use crate::api::quota::Client;
@@ -30,7 +30,7 @@ use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
 use crate::partition::Partition;
-use crate::partition::log::opening;
+use crate::partition::log::await_open;
 use crate::request::{ConnectionInfo, Header};
 
 /// The client id that may write to internal topics (contract/kafka.md#11).
@@ -46,13 +46,13 @@ pub fn handle(
     header: &Header,
     body: BytesMut,
 ) -> Outcome {
-    let plan = match Plan::decode(&ctx.image.load(), header.api_version, &body) {
+    let plan = match ProducePlan::decode(&ctx.image.load(), header.api_version, &body) {
         Ok(plan) => plan,
         Err(error) => return Outcome::malformed(error),
     };
     // Only an opened log can show whether a transaction is open.
     if plan.is_transactional()
-        && let Some(opened) = opening::of(plan.transaction_partitions(ctx))
+        && let Some(opened) = await_open::of(plan.transaction_partitions(ctx))
     {
         let (ctx, conn, header) = (ctx.clone(), conn.clone(), header.clone());
         return Outcome::Held(Box::pin(async move {
@@ -67,7 +67,7 @@ fn begin(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
     header: &Header,
-    plan: Plan,
+    plan: ProducePlan,
     body: BytesMut,
 ) -> Outcome {
     let acks = Acks::from_wire(plan.acks);

@@ -25,7 +25,7 @@ use crate::api::replication_throttle::{self, held_back};
 use crate::context::Context;
 use crate::partition::Partition;
 use crate::partition::follower::log::{FollowError, Position};
-use crate::partition::work::queue::Writer;
+use crate::partition::write_queue::queue::WriterToken;
 use crate::seam::image::{Image, PartitionId};
 use crate::seam::log_ring::Level;
 use crate::seam::peers::PeerClient;
@@ -138,11 +138,11 @@ impl Fetcher {
 
     /// Runs until [`super::Fetchers`] ends it.
     pub(super) async fn run(mut self) {
-        while self.turn().await.is_ok() {}
+        while self.lock().await.is_ok() {}
     }
 
     /// Sends one Fetch, or waits until one is possible.
-    async fn turn(&mut self) -> Result<(), Closed> {
+    async fn lock(&mut self) -> Result<(), Closed> {
         self.take_news()?;
         self.doubt();
         self.begin();
@@ -353,7 +353,7 @@ impl Fetcher {
     fn work(
         &mut self,
         id: PartitionId,
-        work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
+        work: impl FnOnce(&Partition, &WriterToken) -> Result<Position, FollowError> + Send + 'static,
     ) {
         self.begin_work(id, None, None, work);
     }
@@ -364,7 +364,7 @@ impl Fetcher {
         id: PartitionId,
         before: i64,
         ahead: Option<Position>,
-        write: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
+        write: impl FnOnce(&Partition, &WriterToken) -> Result<Position, FollowError> + Send + 'static,
     ) {
         self.begin_work(id, Some(before), ahead, write);
     }
@@ -374,7 +374,7 @@ impl Fetcher {
         id: PartitionId,
         before: Option<i64>,
         ahead: Option<Position>,
-        work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
+        work: impl FnOnce(&Partition, &WriterToken) -> Result<Position, FollowError> + Send + 'static,
     ) {
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
         self.restless.insert(id);

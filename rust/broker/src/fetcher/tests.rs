@@ -17,7 +17,7 @@ use super::assigned::LASTING_ERRORS;
 use super::*;
 use crate::hot_apis::hot_index;
 use crate::network::engine::Engine;
-use crate::network::gate::GatedTcp;
+use crate::network::fault_injection::GatedTcp;
 use crate::network::listener::{self, Audience, Listens};
 use crate::seam::event::Event;
 use crate::seam::event::faults::LogFault;

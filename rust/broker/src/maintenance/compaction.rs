@@ -9,14 +9,14 @@ use pykafka_record::Cancellation;
 
 use crate::context::Context;
 use crate::partition::Partition;
-use crate::partition::threads::lane::Urgency;
+use crate::partition::threads::background::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 
-/// Queues a round on the maintenance lane; `under_way` is dropped at its end.
+/// Queues a round on the background queue; `under_way` is dropped at its end.
 pub(crate) fn begin(ctx: &Arc<Context>, under_way: Arc<()>) {
     let host = ctx.partitions.host().clone();
     let ctx = ctx.clone();
-    host.lane.push(Urgency::Background, move |may_wait| {
+    host.background.push(Urgency::Background, move |may_wait| {
         compact_due(&ctx, may_wait);
         drop(under_way);
     });
@@ -228,7 +228,7 @@ mod tests {
         let broker_settings = Some(settings.into());
         broker.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
         pass(400);
-        broker.ctx.partitions.host().lane.wait_idle(&MayWait::as_documented());
+        broker.ctx.partitions.host().background.wait_idle(&MayWait::as_documented());
         upkeep.abort();
         assert!(records_size(&log) < 3 * batch("key").len() as u64);
     }

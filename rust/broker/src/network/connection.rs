@@ -39,13 +39,13 @@ use self::pipeline::Pipeline;
 use self::reader::{Intake, READ_AHEAD_BYTES_MAX, Reader};
 use self::sending::Sending;
 use crate::hot_apis::hot_index;
-use crate::network::answers::Unsent;
 use crate::network::connections::Closing;
 use crate::network::input::{Input, PREFIX_SIZE};
 use crate::network::outcome::Outcome;
 use crate::network::output::Output;
+use crate::network::response_memory::Unsent;
+use crate::network::time_slice::{SLICE_BYTES_MAX, TimeSlice, in_slices};
 use crate::network::transport::Transport;
-use crate::network::turn::{TURN_BYTES_MAX, Turn, in_turns};
 use crate::network::{Handler, Network};
 use crate::request::{ConnectionInfo, Header};
 
@@ -61,8 +61,8 @@ pub(crate) async fn run<T: Transport>(
     closing: Arc<Closing>,
 ) {
     let mut connection = Connection::new(network, handler, transport, info, closing);
-    let turn = connection.link.turn.clone();
-    let ended = in_turns(&turn, connection.serve_to_its_end()).await;
+    let slice = connection.link.slice.clone();
+    let ended = in_slices(&slice, connection.serve_to_its_end()).await;
     connection.link.report(ended);
 }
 
@@ -88,7 +88,7 @@ impl<T: Transport> Connection<T> {
     ) -> Connection<T> {
         let input = Input::new(network.memory.input.share());
         Connection {
-            link: Link { transport, info, closing, network, turn: Arc::new(Turn::default()) },
+            link: Link { transport, info, closing, network, slice: Arc::new(TimeSlice::default()) },
             reader: Reader::new(input),
             pipeline: Pipeline::default(),
             output: Output::default(),
@@ -140,7 +140,7 @@ impl<T: Transport> Connection<T> {
             let Some(frame) = frame else { return Ok(()) };
             let bytes = frame.len();
             let received = self.reader.frame_taken(PREFIX_SIZE + bytes);
-            self.link.turn.handled(self.link.network.clock.now_ns());
+            self.link.slice.handled(self.link.network.clock.now_ns());
             let (header, body) = self
                 .headers
                 .split(frame, received)
@@ -206,11 +206,11 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    /// Lets other connections run if this one has used up its turn; sends its responses first.
+    /// Lets other connections run if this one has used up its slice; sends its responses first.
     async fn give_way(&mut self) -> Result<(), Ended> {
-        if self.link.turn.is_over(self.link.network.clock.now_ns()) {
+        if self.link.slice.is_over(self.link.network.clock.now_ns()) {
             self.flush().await?;
-            self.link.turn.give_away().await;
+            self.link.slice.give_away().await;
         }
         Ok(())
     }
@@ -259,13 +259,13 @@ impl<T: Transport> Connection<T> {
 
     /// Sends all gathered responses.
     async fn flush(&mut self) -> Result<(), Ended> {
-        let Link { transport, network, turn, closing, info } = &self.link;
+        let Link { transport, network, slice, closing, info } = &self.link;
         let size = self.output.size();
         let (mut unsent, mut sending): (Option<Unsent<'_>>, _) = (None, None);
         while self.output.size() > 0 {
             let before = self.output.size();
-            let sent = self.output.send(transport, TURN_BYTES_MAX);
-            turn.moved(before - self.output.size());
+            let sent = self.output.send(transport, SLICE_BYTES_MAX);
+            slice.moved(before - self.output.size());
             let (bytes, now_ns) = (self.output.memory_size(), network.clock.now_ns());
             if self.output.size() < before {
                 info.standing.used(now_ns);
@@ -273,8 +273,8 @@ impl<T: Transport> Connection<T> {
             match &unsent {
                 Some(unsent) if self.output.size() < before => unsent.taken(now_ns),
                 None if bytes > 0 => {
-                    let held_bytes = self.output.cover(&network.memory.answers);
-                    unsent = Some(network.memory.answers.watch(held_bytes, closing, now_ns));
+                    let held_bytes = self.output.cover(&network.memory.responses);
+                    unsent = Some(network.memory.responses.watch(held_bytes, closing, now_ns));
                 }
                 Some(_) | None => {}
             }
@@ -286,9 +286,9 @@ impl<T: Transport> Connection<T> {
                 }
                 Err(error) => return Err(Ended::of_sending(&error)),
             }
-            // A wait that ended at once did not end the turn.
-            if self.output.size() > 0 && turn.is_over(network.clock.now_ns()) {
-                turn.give_away().await;
+            // A wait that ended at once did not end the slice.
+            if self.output.size() > 0 && slice.is_over(network.clock.now_ns()) {
+                slice.give_away().await;
             }
         }
         network.statistics.bytes_sent.add(size as u64);

@@ -113,7 +113,7 @@ impl Entry {
 
 /// The reason why a connection is not opened now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum ConnectionRefused {
     /// `max.connections` is reached; the connection waits.
     All,
     /// `max.connections.per.ip`, which is this number, is reached; the connection is closed, as by
@@ -148,7 +148,7 @@ impl Connections {
         rank: Rank,
         settings: &Settings,
         now_ns: u64,
-    ) -> Result<Opened, Refused> {
+    ) -> Result<Opened, ConnectionRefused> {
         let entry =
             Entry { address, rank, closing: Arc::new(Closing::new()), standing: Arc::default() };
         entry.standing.used(now_ns);
@@ -161,7 +161,7 @@ impl Connections {
             displaced += self.make_room(rank, settings.connections_max, now_ns);
         }
         let count_max = if rank == Rank::Client { settings.connections_max } else { usize::MAX };
-        let id = self.slots.insert_below(count_max, entry.clone()).ok_or(Refused::All)?;
+        let id = self.slots.insert_below(count_max, entry.clone()).ok_or(ConnectionRefused::All)?;
         if rank != Rank::Node {
             *of_addresses.entry(address).or_default() += 1;
         }
@@ -175,7 +175,7 @@ impl Connections {
         comer: &Entry,
         of_addresses: &HashMap<IpAddr, usize>,
         settings: &Settings,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, ConnectionRefused> {
         let count_max = settings.connections_of(comer.address);
         let count = of_addresses.get(&comer.address).copied().unwrap_or(0);
         if comer.rank == Rank::Node || count < count_max {
@@ -186,7 +186,7 @@ impl Connections {
             Rank::Neighbour => self.displace(1, is_of_address, "max.connections.per.ip"),
             Rank::Client | Rank::Node => 0,
         };
-        if displaced == 0 { Err(Refused::OfAddress(count_max)) } else { Ok(displaced) }
+        if displaced == 0 { Err(ConnectionRefused::OfAddress(count_max)) } else { Ok(displaced) }
     }
 
     /// Keeps `max.connections` when another connection is opened, as far as there are clients to
@@ -326,12 +326,12 @@ mod tests {
         let refused = |address| open(address).err();
         let first = open(LOOPBACK).expect("below its limit").id;
         assert_eq!(refused(LOOPBACK), None);
-        assert_eq!(refused(LOOPBACK), Some(Refused::OfAddress(2)));
-        assert_eq!((refused(OTHER), refused(OTHER)), (None, Some(Refused::OfAddress(1))));
+        assert_eq!(refused(LOOPBACK), Some(ConnectionRefused::OfAddress(2)));
+        assert_eq!((refused(OTHER), refused(OTHER)), (None, Some(ConnectionRefused::OfAddress(1))));
         connections.forget(first);
         connections.forget(first);
         assert_eq!(refused(LOOPBACK), None);
-        assert_eq!(refused(LOOPBACK), Some(Refused::OfAddress(2)));
+        assert_eq!(refused(LOOPBACK), Some(ConnectionRefused::OfAddress(2)));
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
         let second = opened(&connections, Rank::Client, &limits, 2);
         first.standing.used(3);
         let refused = connections.open(LOOPBACK, Rank::Client, &limits, 4).err();
-        assert_eq!(refused, Some(Refused::All));
+        assert_eq!(refused, Some(ConnectionRefused::All));
         assert_eq!(opened(&connections, Rank::Node, &limits, 5).displaced, 1);
         assert_eq!(are_closed([&node, &first, &second]), [false, false, true]);
         // A connection that is being closed does not count.
@@ -384,7 +384,7 @@ mod tests {
             connections.forget(node.id);
         }
         let refused = connections.open(LOOPBACK, Rank::Client, &limits, 3).err();
-        assert_eq!(refused, Some(Refused::OfAddress(1)));
+        assert_eq!(refused, Some(ConnectionRefused::OfAddress(1)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pykafka_forks::{Mutex, PerProcess};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::network::spares::Spares;
+use crate::network::blocking_handoff::Spares;
 
 /// More threads would only take cores from the clients.
 const WORKERS: std::ops::RangeInclusive<usize> = 2..=4;

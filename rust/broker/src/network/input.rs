@@ -8,7 +8,7 @@
 use bytes::{Buf, BufMut, BytesMut, buf::Limit};
 use pykafka_wire::ApiKey;
 
-use crate::network::memory::budget::{Lane, Share};
+use crate::network::memory::budget::{BudgetClass, Share};
 
 pub(crate) const PREFIX_SIZE: usize = 4;
 /// Size of a read while the size of the next frame is unknown.
@@ -49,23 +49,23 @@ impl Input {
     /// [`Input::admit`].
     pub(crate) fn try_admit(&mut self, frame_size: Option<usize>) -> bool {
         match self.missing_share(frame_size) {
-            Some((lane, bytes)) => self.share.try_grow(lane, bytes),
+            Some((class, bytes)) => self.share.try_grow(class, bytes),
             None => true,
         }
     }
 
     /// Waits for memory for the next read of a frame of `frame_size`.
     pub(crate) async fn admit(&mut self, frame_size: Option<usize>) {
-        if let Some((lane, bytes)) = self.missing_share(frame_size) {
-            self.share.grow(lane, bytes).await;
+        if let Some((class, bytes)) = self.missing_share(frame_size) {
+            self.share.grow(class, bytes).await;
         }
     }
 
     /// The memory that the share lacks for the next read; `None` for small frames.
-    fn missing_share(&self, frame_size: Option<usize>) -> Option<(Lane, usize)> {
+    fn missing_share(&self, frame_size: Option<usize>) -> Option<(BudgetClass, usize)> {
         let size = frame_size.filter(|size| *size >= LARGE_FRAME_BYTES)?;
         let bytes = self.reach(size).saturating_sub(self.share.bytes());
-        (bytes > 0).then_some((Lane::of(size), bytes))
+        (bytes > 0).then_some((BudgetClass::of(size), bytes))
     }
 
     /// Maximum size of the buffer after the next read of a large frame: twice its current size.

@@ -24,9 +24,9 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::network::connection;
-use crate::network::connections::{Opened, Rank, Refused};
+use crate::network::connections::{ConnectionRefused, Opened, Rank};
 use crate::network::descriptors;
-use crate::network::gate::Gated;
+use crate::network::fault_injection::Gated;
 use crate::network::{Handler, Network};
 use crate::request::{ConnectionInfo, ControllerApis};
 use crate::seam::log_ring::Level;
@@ -290,7 +290,7 @@ impl Acceptor {
                     network.statistics.connections_displaced.add(opened.displaced as u64);
                     return Some(opened);
                 }
-                Err(Refused::OfAddress(count_max)) => {
+                Err(ConnectionRefused::OfAddress(count_max)) => {
                     network.statistics.connections_refused.add(1);
                     self.log(Level::Info, || {
                         format!(
@@ -299,7 +299,7 @@ impl Acceptor {
                     });
                     return None;
                 }
-                Err(Refused::All) if !was_delayed => {
+                Err(ConnectionRefused::All) if !was_delayed => {
                     was_delayed = true;
                     network.statistics.connections_delayed.add(1);
                     self.log(Level::Warning, || {
@@ -307,7 +307,7 @@ impl Acceptor {
                         format!("{name}: {address} waits for max.connections={connections_max}")
                     });
                 }
-                Err(Refused::All) => {}
+                Err(ConnectionRefused::All) => {}
             }
             room.await;
         }

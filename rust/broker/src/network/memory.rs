@@ -5,8 +5,9 @@
 //!
 //! A part that requests can wait for is a [`Budget`]; a reservation is a [`Share`](budget::Share),
 //! which is attached to the bytes that it covers. The fixed cost of a connection is not counted: 64
-//! KiB of input, and responses below [`SMALL_BYTES_MAX`](crate::network::answers::SMALL_BYTES_MAX).
-//! Small requests with small responses always pass.
+//! KiB of input, and responses below
+//! [`SMALL_BYTES_MAX`](crate::network::response_memory::SMALL_BYTES_MAX). Small requests with small
+//! responses always pass.
 //!
 //! A request never waits for a part while it holds another part that the first one depends on:
 //! frames wait for responses, responses wait for their peers, and a peer that does not read is
@@ -16,8 +17,8 @@ pub(crate) mod budget;
 
 use std::sync::Arc;
 
-use crate::network::answers::Answers;
 use crate::network::memory::budget::Budget;
+use crate::network::response_memory::ResponseMemory;
 use crate::seam::settings::Settings;
 
 /// The parts of `memory_max`, in bytes.
@@ -26,7 +27,7 @@ pub(crate) struct Parts {
     /// Frames, from their first byte until their response, or until their request waits in Python.
     pub(crate) input: usize,
     /// Responses, from before they are built until they are sent.
-    pub(crate) answers: usize,
+    pub(crate) responses: usize,
     /// Requests that Python runs, in decoded form.
     pub(crate) requests: usize,
     pub(crate) sessions: usize,
@@ -44,7 +45,7 @@ impl Parts {
         let sixteenth = usize::try_from(memory_max).unwrap_or(usize::MAX) / 16;
         Parts {
             input: sixteenth * 5,
-            answers: sixteenth * 4,
+            responses: sixteenth * 4,
             requests: sixteenth * 2,
             sessions: sixteenth * 2,
             parked: sixteenth,
@@ -61,7 +62,7 @@ pub(crate) struct Memory {
     /// response takes as much.
     pub(crate) decoded_bytes_max: usize,
     pub(crate) input: Arc<Budget>,
-    pub(crate) answers: Answers,
+    pub(crate) responses: ResponseMemory,
     pub(crate) requests: Arc<Budget>,
     pub(crate) sessions: Arc<Budget>,
     pub(crate) parked: Arc<Budget>,
@@ -75,7 +76,7 @@ impl Memory {
             parts,
             decoded_bytes_max: usize::try_from(memory_max / 2).unwrap_or(usize::MAX),
             input: budget(parts.input),
-            answers: Answers::new(parts.answers),
+            responses: ResponseMemory::new(parts.responses),
             requests: budget(parts.requests),
             sessions: budget(parts.sessions),
             parked: budget(parts.parked),

@@ -11,9 +11,9 @@ use std::io::{self, IoSlice};
 use bytes::{Buf, BufMut, BytesMut};
 use pykafka_wire::frame;
 
-use crate::network::answers::Answers;
 use crate::network::memory::budget::Share;
 use crate::network::reply::{Part, Reply, StoredRecords};
+use crate::network::response_memory::ResponseMemory;
 use crate::network::transport::Transport;
 use crate::request::Header;
 
@@ -82,7 +82,7 @@ impl Output {
 
     /// Accounts for bytes in memory that have no share yet, because the peer does not receive them
     /// at once. Returns all bytes that are accounted for.
-    pub(crate) fn cover(&mut self, answers: &Answers) -> usize {
+    pub(crate) fn cover(&mut self, answers: &ResponseMemory) -> usize {
         let unsent = self.memory_size();
         let room = self.room.get_or_insert_with(|| answers.share());
         room.cover(unsent.saturating_sub(room.bytes()));

@@ -2,20 +2,20 @@
 //! time.
 //!
 //! An append that only copies into memory happens at once, on the caller's thread. So does one that
-//! is a single write, if the thread has a [`Moment`] and the disk is fast. Any other append waits
-//! in the partition's queue until a thread of the write pool has the writer token
-//! ([`super::work`]). That thread takes all queued appends, writes them without holding a mutex,
-//! and reports the outcomes in one turn. Appends that arrive in the meantime are queued for its
-//! next round. A new leader epoch starts under the same token, between two appends, so a batch that
-//! was checked in an epoch is written in it (docs/SEAM.md S3). A batch that decompresses to
-//! megabytes waits in the queue for a permit ([`self::large`]).
+//! is a single write, if the thread has a [`BlockingPermit`] and the disk is fast. Any other append
+//! waits in the partition's queue until a thread of the write pool has the writer token
+//! ([`super::write_queue`]). That thread takes all queued appends, writes them without holding a
+//! mutex, and reports the outcomes in one critical section. Appends that arrive in the meantime are
+//! queued for its next round. A new leader epoch starts under the same token, between two appends,
+//! so a batch that was checked in an epoch is written in it (docs/SEAM.md S3). A batch that
+//! decompresses to megabytes waits in the queue for a permit ([`self::large_batches`]).
 
-pub(crate) mod large;
+pub(crate) mod large_batches;
 #[cfg(test)]
-mod large_tests;
+mod large_batches_tests;
 pub(crate) mod outcome;
 pub(crate) mod queued;
-pub(in crate::partition) mod refused;
+pub(in crate::partition) mod retry_order;
 mod verification;
 
 use std::sync::Arc;
@@ -23,25 +23,25 @@ use std::sync::Arc;
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, Log, Validated};
 use pykafka_record::{Cancellation, LeaderEpoch};
 
-use self::large::LargeRoom;
+use self::large_batches::LargeBatchPermit;
 use self::outcome::{AppendOutcome, AppendRefusal};
 use self::queued::{Append, Queued};
-use self::refused::FirstRefused;
+use self::retry_order::FirstRejected;
 use super::Partition;
+use super::guard::PartitionGuard;
 use super::threads::may_wait::MayWait;
-use super::turn::Turn;
 use super::waiters::{Ack, AckWaiter, Promise};
 use crate::kafka_error::KafkaError;
-use crate::network::spares::Moment;
+use crate::network::blocking_handoff::BlockingPermit;
 use crate::partition::log::sync::round::Begun;
-use crate::partition::work::queue::Writer;
+use crate::partition::write_queue::queue::WriterToken;
 
 /// The connection's thread writes a batch up to this size itself, if the disk is fast. Another
 /// thread writes a larger one while this thread receives the next.
 const WRITTEN_AT_ONCE_BYTES_MAX: usize = 96 << 10;
 
 impl Append {
-    fn options(&self, leader_epoch: LeaderEpoch, first: Option<FirstRefused>) -> AppendOptions {
+    fn options(&self, leader_epoch: LeaderEpoch, first: Option<FirstRejected>) -> AppendOptions {
         AppendOptions {
             leader_epoch,
             origin: self.origin,
@@ -66,10 +66,10 @@ impl Partition {
 
     fn try_append(&self, mut append: Append) -> Result<Option<AppendOutcome>, AppendRefusal> {
         let (log, config) = {
-            let mut turn = self.turn();
-            turn.raise_leader_epoch(append.leader_epoch);
-            turn.admit(&append)?;
-            (turn.opened(), turn.config.clone())
+            let mut guard = self.lock();
+            guard.raise_leader_epoch(append.leader_epoch);
+            guard.admit(&append)?;
+            (guard.opened(), guard.config.clone())
         };
         let is_quick = config.validates_in_place(&append.batch);
         let validated = match &log {
@@ -80,39 +80,39 @@ impl Partition {
             _ => None,
         };
         let mut queued = Queued { append, validated, is_quick, is_large: false, since_ns: 0 };
-        let mut turn = self.turn();
-        turn.admit(&queued.append)?;
-        turn.touch();
-        if turn.queue.is_idle()
-            && let Some(log) = turn.opened()
+        let mut guard = self.lock();
+        guard.admit(&queued.append)?;
+        guard.touch();
+        if guard.queue.is_idle()
+            && let Some(log) = guard.opened()
         {
-            if let Some(appended) = turn.append_at_once(&log, &mut queued) {
-                return Ok(turn
+            if let Some(appended) = guard.append_at_once(&log, &mut queued) {
+                return Ok(guard
                     .appended(&log, vec![(queued, appended)])
                     .pop()
                     .map(|(_, told)| told));
             }
-            if let Some((validated, writer, moment)) = turn.begin_write(&log, &mut queued) {
-                turn.queue.begin_work(self.host.clock.now_ns());
-                drop(turn);
+            if let Some((validated, writer, moment)) = guard.begin_write(&log, &mut queued) {
+                guard.queue.begin_work(self.host.clock.now_ns());
+                drop(guard);
                 return Ok(self.write_here(&log, queued, validated, writer, moment));
             }
         }
         queued.since_ns = self.host.clock.now_ns();
-        turn.queue.push(queued);
-        turn.drain_after();
+        guard.queue.push(queued);
+        guard.drain_after();
         Ok(None)
     }
 
     /// Removes a waiter that timed out or whose connection closed. Its appends whose write has not
     /// started are not appended.
     pub fn forget_acks(&self, waiter: &Arc<dyn AckWaiter>) {
-        let mut turn = self.turn();
-        turn.waiters.forget_acks(waiter);
-        turn.queue.forget(waiter, |append| self.note_forgotten(append));
+        let mut guard = self.lock();
+        guard.waiters.forget_acks(waiter);
+        guard.queue.forget(waiter, |append| self.note_forgotten(append));
         // Appends that waited for a large one can continue.
-        turn.ask_for_room();
-        turn.drain_after();
+        guard.ask_for_room();
+        guard.drain_after();
     }
 
     /// Writes appends and processes the results. Returns the sync that was started, if clients wait
@@ -124,8 +124,8 @@ impl Partition {
         &self,
         opened: &Result<Arc<Log>, KafkaError>,
         appends: Vec<Queued>,
-        mut room: Option<LargeRoom>,
-        writer: &Writer,
+        mut room: Option<LargeBatchPermit>,
+        writer: &WriterToken,
     ) -> Option<Begun> {
         let mut appends = appends.into_iter();
         let (mut written, mut waiting) = (Vec::with_capacity(appends.len()), Vec::new());
@@ -149,20 +149,20 @@ impl Partition {
             };
             written.push((queued, result));
         }
-        // It must not be dropped within a turn.
+        // It must not be dropped within a critical section.
         drop(room);
-        let mut turn = self.turn();
-        turn.queue.end_work();
-        turn.wait_for_room(waiting);
+        let mut guard = self.lock();
+        guard.queue.end_work();
+        guard.wait_for_room(waiting);
         let told = match opened {
-            Ok(log) => turn.appended(log, written),
+            Ok(log) => guard.appended(log, written),
             Err(_) => refused(written),
         };
         for (append, outcome) in told {
-            turn.tell_after(append, outcome);
+            guard.tell_after(append, outcome);
         }
         // This thread runs a sync that clients wait for; a background sync runs on another thread.
-        if turn.syncs_every_append() { turn.take_begun() } else { None }
+        if guard.syncs_every_append() { guard.take_begun() } else { None }
     }
 
     /// Writes one append on the thread of its connection.
@@ -171,18 +171,18 @@ impl Partition {
         log: &Arc<Log>,
         mut queued: Queued,
         validated: Validated,
-        writer: Writer,
-        moment: Moment,
+        writer: WriterToken,
+        moment: BlockingPermit,
     ) -> Option<AppendOutcome> {
         let write = |_: &MayWait| {
             let leader_epoch = self.begun_epoch(log, &queued.append, &writer)?;
             self.write_batch(log, &mut queued.append, validated, leader_epoch, &writer)
         };
         let result = self.host.writers.run_here(moment, write);
-        let mut turn = self.turn();
-        turn.queue.end_work();
-        let told = turn.appended(log, vec![(queued, result)]).pop();
-        turn.give_right_back(writer);
+        let mut guard = self.lock();
+        guard.queue.end_work();
+        let told = guard.appended(log, vec![(queued, result)]).pop();
+        guard.give_right_back(writer);
         told.map(|(_, outcome)| outcome)
     }
 
@@ -191,8 +191,8 @@ impl Partition {
         &self,
         log: &Log,
         queued: &mut Queued,
-        room: &mut Option<LargeRoom>,
-        writer: &Writer,
+        room: &mut Option<LargeBatchPermit>,
+        writer: &WriterToken,
     ) -> Result<Option<AppendInfo>, AppendRefusal> {
         let leader_epoch = self.begun_epoch(log, &queued.append, writer)?;
         let Queued { append, validated, is_large, .. } = queued;
@@ -225,17 +225,17 @@ impl Partition {
         append: &mut Append,
         validated: Validated,
         leader_epoch: LeaderEpoch,
-        _: &Writer,
+        _: &WriterToken,
     ) -> Result<AppendInfo, AppendRefusal> {
         let clock = &*self.host.clock;
-        let first = self.refused.first(append, clock);
+        let first = self.retry_order.first(append, clock);
         let options = append.options(leader_epoch, first);
         let uncompressed_size = validated.uncompressed_size;
         let stored_size = validated.stored_size();
         let begun_ns = clock.now_ns();
         let appended = log.append_validated(&mut append.batch, validated, options);
-        self.host.pace.wrote_for(clock.now_ns().saturating_sub(begun_ns));
-        let info = self.refused.judged(append, first, appended, clock)?;
+        self.host.disk_latency.wrote_for(clock.now_ns().saturating_sub(begun_ns));
+        let info = self.retry_order.judged(append, first, appended, clock)?;
         self.count(&info, stored_size, uncompressed_size);
         Ok(info)
     }
@@ -246,22 +246,22 @@ impl Partition {
         &self,
         log: &Log,
         append: &Append,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<LeaderEpoch, KafkaError> {
         loop {
-            let turn = self.turn();
-            let leader_epoch = turn.admit(append)?;
-            if !turn.is_epoch_due() {
+            let guard = self.lock();
+            let leader_epoch = guard.admit(append)?;
+            if !guard.is_epoch_due() {
                 return Ok(leader_epoch);
             }
-            drop(turn);
+            drop(guard);
             self.begin_leader_epoch(log, writer)?;
         }
     }
 
     /// Records an append that is refused before it reaches the log, and the error for its client.
     pub(super) fn note_refused(&self, append: &Append, error: KafkaError) {
-        self.refused.note(append, error, &*self.host.clock);
+        self.retry_order.note(append, error, &*self.host.clock);
     }
 
     /// Records an append whose waiter was removed: later batches of the producer fail with
@@ -281,14 +281,14 @@ impl Partition {
     }
 }
 
-/// Like [`Turn::appended`], without a log.
+/// Like [`PartitionGuard::appended`], without a log.
 fn refused(written: Vec<Written>) -> Vec<(Append, AppendOutcome)> {
     written.into_iter().map(|(queued, result)| (queued.append, result)).collect()
 }
 
 pub(super) type Written = (Queued, Result<AppendInfo, AppendRefusal>);
 
-impl Turn<'_> {
+impl PartitionGuard<'_> {
     /// Puts back appends of which the first is large. Fails those that are not permitted any more.
     fn wait_for_room(&mut self, appends: Vec<Queued>) {
         let mut waiting = Vec::with_capacity(appends.len());
@@ -333,8 +333,8 @@ impl Turn<'_> {
     ) -> Option<Result<AppendInfo, AppendRefusal>> {
         let Queued { append, validated, .. } = queued;
         let partition = self.partition();
-        let (refused, clock) = (&partition.refused, &*partition.host.clock);
-        let first = refused.first(append, clock);
+        let (retry_order, clock) = (&partition.retry_order, &*partition.host.clock);
+        let first = retry_order.first(append, clock);
         let options = append.options(self.replication.assignment().leader_epoch, first);
         let judged = validated.as_mut()?;
         let (stored_size, uncompressed_size) = (judged.stored_size(), judged.uncompressed_size);
@@ -343,7 +343,7 @@ impl Turn<'_> {
         } else {
             log.try_append_validated(&mut append.batch, judged, options)?
         };
-        let appended = refused.judged(append, first, appended, clock);
+        let appended = retry_order.judged(append, first, appended, clock);
         if let Ok(info) = &appended {
             partition.count(info, stored_size, uncompressed_size);
         }
@@ -356,7 +356,7 @@ impl Turn<'_> {
         &mut self,
         log: &Log,
         queued: &mut Queued,
-    ) -> Option<(Validated, Writer, Moment)> {
+    ) -> Option<(Validated, WriterToken, BlockingPermit)> {
         let host = &self.partition().host;
         let validated = queued.validated.as_ref()?;
         // Only the first append of a request: many short writes would block the thread as long as
@@ -364,7 +364,7 @@ impl Turn<'_> {
         let is_ready = !host.in_memory
             && queued.append.slot == 0
             && validated.stored_size() <= WRITTEN_AT_ONCE_BYTES_MAX
-            && host.pace.is_quick()
+            && host.disk_latency.is_quick()
             && !self.syncs_every_append()
             && log.only_writes(
                 &queued.append.batch,
@@ -374,7 +374,7 @@ impl Turn<'_> {
         if !is_ready {
             return None;
         }
-        let moment = Moment::take()?;
+        let moment = BlockingPermit::take()?;
         let writer = self.take_right_at_once()?;
         queued.validated.take().map(|validated| (validated, writer, moment))
     }

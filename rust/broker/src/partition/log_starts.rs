@@ -1,6 +1,6 @@
 //! Log start offsets that are not in the checkpoint yet.
 //!
-//! A log start offset moves first and is recorded later, by the maintenance lane, after the
+//! A log start offset moves first and is recorded later, by the background queue, after the
 //! commands that wait there. One checkpoint is written at a time, for all log starts that have
 //! moved by then: its size, which grows with the number of partitions of the broker, does not
 //! multiply by the partitions of a request.
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use pykafka_log::{Log, StorageError};
 
 use self::moved::Moved;
-use super::threads::contained::contained;
-use super::threads::lane::Urgency;
+use super::threads::background::Urgency;
+use super::threads::catch_panic::contained;
 use super::threads::may_wait::MayWait;
 use super::{Host, Partition};
 
@@ -44,7 +44,7 @@ impl Host {
         let urgency = self.log_starts.0.lock().begin_queueing();
         if let Some(urgency) = urgency {
             let host = self.clone();
-            self.lane.push(urgency, move |may_wait| host.record_log_starts(may_wait));
+            self.background.push(urgency, move |may_wait| host.record_log_starts(may_wait));
         }
     }
 
@@ -90,7 +90,7 @@ mod tests {
     use pykafka_log::Durability;
 
     use crate::kafka_error::KafkaError;
-    use crate::partition::threads::lane::Urgency;
+    use crate::partition::threads::background::Urgency;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, replied, request_of};
 

@@ -21,20 +21,20 @@ use tokio::sync::Notify;
 
 use self::proposals::Proposals;
 use crate::kafka_error::KafkaError;
-use crate::partition::leaving::Gone;
-use crate::partition::leaving::names::Leaving;
-use crate::partition::log::open::log_slot::Departure;
+use crate::partition::log::open_log::log_slot::Departure;
 use crate::partition::log_starts::moved::LogStarts;
+use crate::partition::pending_deletions::Gone;
+use crate::partition::pending_deletions::names::PendingDeletions;
 use crate::partition::replication::Assignment;
-use crate::partition::threads::lane::{Lane, Urgency};
-use crate::partition::threads::pace::Pace;
+use crate::partition::threads::background::{BackgroundQueue, Urgency};
+use crate::partition::threads::disk_latency::DiskLatency;
 use crate::partition::threads::pool::Pool;
 use crate::partition::{Host, Partition};
+use crate::seam::cow_collections::{Indexed, Pages, Shards};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::image::step::Changed;
 use crate::seam::image::{Image, PartitionEntry, TopicEntry, TopicId};
 use crate::seam::log_ring::{Level, LogRing};
-use crate::seam::shared::{Indexed, Pages, Shards};
 use crate::seam::statistics::AppendStatistics;
 
 /// Parameters of [`PartitionTable::new`].
@@ -96,10 +96,10 @@ impl PartitionTable {
             probers: Pool::default(),
             writers: Pool::default(),
             large: Arc::default(),
-            pace: Pace::default(),
+            disk_latency: DiskLatency::default(),
             workers: Pool::default(),
-            lane: Lane::default(),
-            leaving: Leaving::default(),
+            background: BackgroundQueue::default(),
+            pending_deletions: PendingDeletions::default(),
             log_starts: LogStarts::default(),
             directory: options.directory,
             dirty: Mutex::default(),
@@ -200,11 +200,11 @@ impl PartitionTable {
         Some((topic.id, given_up))
     }
 
-    /// Frees topics that no image contains any more, on the maintenance lane: a topic may have had
+    /// Frees topics that no image contains any more, on the background queue: a topic may have had
     /// 100,000 partitions.
     pub(crate) fn free(&self, topics: Vec<Arc<TopicEntry>>) {
         if !topics.is_empty() {
-            self.host.lane.push(Urgency::Background, move |_| drop(topics));
+            self.host.background.push(Urgency::Background, move |_| drop(topics));
         }
     }
 
@@ -224,7 +224,7 @@ impl PartitionTable {
         let (host, config) = (self.host.clone(), topic.config.clone());
         let partition =
             Partition::new(host, topic.name.clone(), topic.id, index, topic.hidden, config);
-        self.host.leaving.enter(&partition);
+        self.host.pending_deletions.enter(&partition);
         partition
     }
 

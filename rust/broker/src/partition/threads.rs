@@ -3,8 +3,8 @@
 //!
 //! This module does not depend on the log of a partition: work is passed to it as closures.
 
-pub(in crate::partition) mod contained;
-pub(crate) mod lane;
+pub(crate) mod background;
+pub(in crate::partition) mod catch_panic;
+pub(crate) mod disk_latency;
 pub(crate) mod may_wait;
-pub(crate) mod pace;
 pub(crate) mod pool;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pykafka_log::AppendInfo;
 
-use super::threads::contained::contained;
+use super::threads::catch_panic::contained;
 use crate::kafka_error::KafkaError;
 use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::purgatory::Parked;

@@ -25,7 +25,7 @@ use crate::fetcher::Fetchers;
 use crate::kafka_error::KafkaError;
 use crate::maintenance;
 use crate::network::engine::Engine;
-use crate::network::gate::Unreachable;
+use crate::network::fault_injection::Unreachable;
 use crate::network::listener::{self, Audience, Listens};
 use crate::partition::log::storage::{Storage, StorageOpenError};
 use crate::partition::partition_table::PartitionTable;
@@ -36,7 +36,7 @@ use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{PartitionOffsets, purgatory};
 use crate::request::ControllerApis;
-use crate::seam::committed::{self, Wanted};
+use crate::seam::await_high_watermark::{self, Wanted};
 use crate::seam::event::{Event, Token};
 use crate::seam::image::PartitionId;
 use crate::seam::image::delta::ImageDelta;
@@ -265,7 +265,7 @@ impl Core {
     }
 
     /// Drops all traffic of connections, or restores it: of accepted ones, and of those to peers
-    /// (`network::gate`).
+    /// (`network::fault_injection`).
     pub fn cut_off(&self, accepted: bool, unreachable: Unreachable) {
         self.ctx.network.gates.set(accepted, unreachable);
     }
@@ -380,7 +380,7 @@ impl Core {
             return self.ctx.events.push(Event::Maintained { token, error_code, offset: -1 });
         }
         let wanted = Wanted { partition: *partition, leader_epoch, offset };
-        self.engine.handle().spawn(committed::wait(self.ctx.clone(), token, wanted));
+        self.engine.handle().spawn(await_high_watermark::wait(self.ctx.clone(), token, wanted));
     }
 
     /// Responds to `VerifyTransaction`: one code for each of its partitions. An unknown token is
@@ -502,7 +502,7 @@ impl Core {
             ("events_waiting", self.ctx.events.count()),
             ("connections_muted", self.ctx.network.memory.input.waiting()),
             ("input_held_bytes", self.ctx.network.memory.input.held()),
-            ("answers_held_bytes", self.ctx.network.memory.answers.bytes()),
+            ("answers_held_bytes", self.ctx.network.memory.responses.bytes()),
         ];
         for (name, value) in levels {
             statistics::put(&mut out, name, value as u64);

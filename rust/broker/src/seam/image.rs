@@ -15,10 +15,10 @@ use std::sync::Arc;
 use pykafka_log::LogConfig;
 use pykafka_record::LeaderEpoch;
 
+use crate::seam::cow_collections::{Indexed, Pages, Shards};
 use crate::seam::image::client_quotas::ClientQuotas;
 use crate::seam::image::throttled::ThrottledReplicas;
 use crate::seam::settings::Settings;
-use crate::seam::shared::{Indexed, Pages, Shards};
 
 /// The 16 bytes of a topic id, as on the wire.
 pub type TopicId = [u8; 16];

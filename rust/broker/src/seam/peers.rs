@@ -8,7 +8,7 @@ use pykafka_client::{Client, ClientOptions, Destination, Request, SendError};
 use tokio::runtime::Handle;
 
 use crate::kafka_error::KafkaError;
-use crate::network::gate::{GatedTcp, Gates};
+use crate::network::fault_injection::{GatedTcp, Gates};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, Token};
 

@@ -16,22 +16,22 @@ use bytes::Bytes;
 use pykafka_forks::Mutex;
 use tokio::sync::oneshot;
 
-use crate::network::memory::budget::{Budget, Lane, Share};
+use crate::network::memory::budget::{Budget, BudgetClass, Share};
 use crate::slots::Slots;
 
 #[derive(Default)]
 pub(crate) struct ParkedRequests {
-    slots: Slots<oneshot::Sender<Said>>,
+    slots: Slots<oneshot::Sender<NextStep>>,
 }
 
 /// The next step of a request in Python.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum NextStep {
     /// It responds.
     Answer(Bytes),
     /// It builds a response of at most `bytes` once their memory is reserved, which completes
     /// `token`; `next` receives the next step.
-    Reserve { token: u64, bytes: usize, next: oneshot::Receiver<Said> },
+    Reserve { token: u64, bytes: usize, next: oneshot::Receiver<NextStep> },
 }
 
 /// The memory of one request. The default holds nothing: for a request that no client sent.
@@ -78,7 +78,7 @@ impl Room {
     pub fn try_decode(&self) -> bool {
         match &mut self.held.lock().decoded {
             Some(Decoded { share, bytes }) if share.bytes() == 0 => {
-                share.try_grow(Lane::of(*bytes), *bytes)
+                share.try_grow(BudgetClass::of(*bytes), *bytes)
             }
             _ => true,
         }
@@ -118,7 +118,7 @@ impl Room {
 
 impl ParkedRequests {
     /// The id for Python's response, and the receiver of the response.
-    pub(crate) fn park(&self) -> (u64, oneshot::Receiver<Said>) {
+    pub(crate) fn park(&self) -> (u64, oneshot::Receiver<NextStep>) {
         let (sender, receiver) = oneshot::channel();
         (self.slots.insert(sender), receiver)
     }
@@ -126,7 +126,7 @@ impl ParkedRequests {
     /// Unknown ids are ignored: their connection was closed.
     pub(crate) fn respond(&self, id: u64, body: Bytes) {
         if let Some(sender) = self.slots.remove(id) {
-            let _ = sender.send(Said::Answer(body));
+            let _ = sender.send(NextStep::Answer(body));
         }
     }
 
@@ -135,7 +135,7 @@ impl ParkedRequests {
     pub(crate) fn reserve(&self, id: u64, token: u64, bytes: usize) {
         let (sender, next) = oneshot::channel();
         if let Some(replaced) = self.slots.replace(id, sender) {
-            let _ = replaced.send(Said::Reserve { token, bytes, next });
+            let _ = replaced.send(NextStep::Reserve { token, bytes, next });
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
         parked.respond(id + 1, Bytes::from_static(b"other"));
         parked.respond(id, Bytes::from_static(b"mine"));
         parked.respond(id, Bytes::from_static(b"again"));
-        assert!(matches!(answer.try_recv(), Ok(Said::Answer(body)) if *body == *b"mine"));
+        assert!(matches!(answer.try_recv(), Ok(NextStep::Answer(body)) if *body == *b"mine"));
         assert!(!parked.cancel(id));
     }
 

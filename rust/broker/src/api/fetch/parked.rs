@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::respond::Answer;
 use super::target::Found;
-use crate::api::answer_size;
-use crate::network::answers::WIDENED_BYTES_MIN;
+use crate::api::response_size;
 use crate::network::memory::budget::Share;
 use crate::network::outcome::Outcome;
+use crate::network::response_memory::WIDENED_BYTES_MIN;
 use crate::partition::Partition;
 use crate::partition::purgatory::{Parked, Parking};
 
@@ -51,7 +51,7 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     }
     found.credit(&parked);
     let (ctx, is_long) = (answer.ctx.clone(), answer.is_long());
-    let answer_bytes = answer_size::of_fetch(answer.targets.list.len());
+    let answer_bytes = response_size::of_fetch(answer.targets.list.len());
     let mut waiting = (answer, watches);
     Outcome::Pending(Box::pin(async move {
         loop {
@@ -59,21 +59,21 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
             let mut room = ctx
                 .network
                 .memory
-                .answers
+                .responses
                 .room(answer_bytes + WIDENED_BYTES_MIN, &*ctx.clock)
                 .await;
             let wanted = usize::try_from(limits.bytes_max).unwrap_or(0);
             let memory_max =
-                WIDENED_BYTES_MIN + ctx.network.memory.answers.widen(&mut room, wanted);
+                WIDENED_BYTES_MIN + ctx.network.memory.responses.widen(&mut room, wanted);
             // Bytes that are appended from here on are counted as they arrive; bytes that the read
             // below finds are credited after it. So none is missed; some may count twice, which
             // only wakes the request early.
             parked.expect_bytes(limits.bytes_min);
-            let turn = move || read_again(waiting, memory_max, room);
+            let guard = move || read_again(waiting, memory_max, room);
             let turned = if is_long {
-                ctx.partitions.host().work(move |_| turn()).await
+                ctx.partitions.host().work(move |_| guard()).await
             } else {
-                Some(turn())
+                Some(guard())
             };
             waiting = match turned {
                 Some(ControlFlow::Continue(waiting)) => waiting,

@@ -367,7 +367,7 @@ fn progress_of_a_fetch_is_recorded_once_before_it_waits() {
 fn progress_of_a_fetch_is_recorded_while_memory_for_replies_is_full() {
     let broker = leader(&[1, 2], &[]);
     let produced = pending(broker.produce(9, -1, &batch(&["a"])));
-    let answers = &broker.ctx.network.memory.answers;
+    let answers = &broker.ctx.network.memory.responses;
     let others: Vec<_> = std::iter::from_fn(|| answers.try_room(1 << 20)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _timers = runtime.enter();

@@ -21,8 +21,8 @@ use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
 use crate::network::reply::{Reply, StoredRecords};
+use crate::partition::follower_fetch::Replica;
 use crate::partition::log::read::Read;
-use crate::partition::replicate::Replica;
 use crate::seam::settings::Side;
 
 /// First version whose responses name the current leader (KIP-951).

@@ -17,9 +17,9 @@ use crate::api::fetch_session::{
 use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
+use crate::partition::follower_fetch::Replica;
 use crate::partition::log::read::{Isolation, Read, ReadRequest};
 use crate::partition::purgatory::Parked;
-use crate::partition::replicate::Replica;
 use crate::seam::image::{Image, TopicEntry, TopicId};
 use crate::seam::settings::Side;
 

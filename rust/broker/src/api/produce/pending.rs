@@ -100,7 +100,7 @@ pub(super) struct Pending {
 }
 
 /// The position of an outcome in the response.
-struct Place {
+struct ResponsePosition {
     at: (usize, usize),
     appended_to: Arc<Partition>,
 }
@@ -111,7 +111,7 @@ pub(super) struct Appends {
     connection: u64,
     outcomes: Arc<Outcomes>,
     waiter: Arc<dyn AckWaiter>,
-    places: Vec<Place>,
+    places: Vec<ResponsePosition>,
 }
 
 impl Appends {
@@ -139,7 +139,7 @@ impl Appends {
         if let Some(outcome) = outcome {
             self.outcomes.acknowledged(slot, outcome);
         }
-        self.places.push(Place { at, appended_to });
+        self.places.push(ResponsePosition { at, appended_to });
     }
 
     /// Responds now or after the last outcome. Replicas have `timeout_ms` from the moment when the

@@ -71,7 +71,7 @@ pub(super) struct TopicPlan {
 
 /// A decoded request.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ProducePlan {
     pub(super) acks: i16,
     pub(super) timeout_ms: i32,
     /// Byte range of the transactional id in the body; `None` without transactional batches.
@@ -81,8 +81,12 @@ pub(super) struct Plan {
     pub(super) refusal: Option<KafkaError>,
 }
 
-impl Plan {
-    pub(super) fn decode(image: &Image, version: i16, body: &[u8]) -> Result<Plan, DecodeError> {
+impl ProducePlan {
+    pub(super) fn decode(
+        image: &Image,
+        version: i16,
+        body: &[u8],
+    ) -> Result<ProducePlan, DecodeError> {
         let request = Request::decode(version, body)?;
         let mut producers = Producers::default();
         let mut topics: Vec<TopicPlan> = Vec::with_capacity(request.topics.len());
@@ -132,11 +136,11 @@ impl Plan {
             .and(request.transactional_id)
             .and_then(|id| span_within(body, id.as_bytes()));
         let Request { acks, timeout_ms, .. } = request;
-        Ok(Plan { acks, timeout_ms, transactional_id, topics, refusal })
+        Ok(ProducePlan { acks, timeout_ms, transactional_id, topics, refusal })
     }
 }
 
-impl Plan {
+impl ProducePlan {
     /// True if a batch belongs to a transaction and the request is not refused as a whole.
     pub(super) fn is_transactional(&self) -> bool {
         self.transactional_id.is_some() && self.refusal.is_none()

@@ -122,7 +122,7 @@ fn tells_log_start(error: KafkaError) -> bool {
 
 /// The error code and message of a batch that is not appended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RefusedAppend {
     pub(super) error: KafkaError,
     pub(super) message: Option<String>,
 }
@@ -176,12 +176,12 @@ impl Answer {
     pub(super) fn once_there_is_room(self, ctx: &Arc<Context>, listener: &Arc<str>) -> Outcome {
         let bytes_max =
             self.topics.iter().map(|topic| topic.partitions.len()).sum::<usize>() * RESULT_BYTES;
-        if let Some(room) = ctx.network.memory.answers.try_room(bytes_max) {
+        if let Some(room) = ctx.network.memory.responses.try_room(bytes_max) {
             return self.encode(&ctx.image.load(), listener).in_room(room);
         }
         let (ctx, listener) = (ctx.clone(), listener.clone());
         Outcome::Pending(Box::pin(async move {
-            let room = ctx.network.memory.answers.room(bytes_max, &*ctx.clock).await;
+            let room = ctx.network.memory.responses.room(bytes_max, &*ctx.clock).await;
             self.encode(&ctx.image.load(), &listener).in_room(room)
         }))
     }
@@ -212,7 +212,7 @@ impl Answer {
     }
 
     /// Records the error of a batch that is not appended.
-    pub(super) fn refuse(&mut self, (topic, place): (usize, usize), refused: Refused) {
+    pub(super) fn refuse(&mut self, (topic, place): (usize, usize), refused: RefusedAppend) {
         let result = &mut self.topics[topic].partitions[place];
         let failed = PartitionResult::failed(result.index, refused.error);
         *result = PartitionResult { message: refused.message, ..failed };

@@ -3,9 +3,9 @@
 //!
 //! A verification guard is created in each log first. Then one event asks the control plane about
 //! all partitions of the request. Until it decides, the request is held, and no later request of
-//! the connection starts. Refused batches are not appended. Allowed batches are appended with the
-//! guard, which is invalid if a marker was written in the meantime. Batches of an open transaction
-//! skip all of this.
+//! the connection starts. RefusedAppend batches are not appended. Allowed batches are appended with
+//! the guard, which is invalid if a marker was written in the meantime. Batches of an open
+//! transaction skip all of this.
 //!
 //! From version 12 on, the coordinator adds the partitions to the transaction (transaction version
 //! 2); before, they must be part of it already.
@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::pending::{Pending, Produced};
 use super::plan::{ADD_PARTITIONS_VERSION_MIN, TOPIC_ID_VERSION_MIN};
-use super::respond::Refused;
+use super::respond::RefusedAppend;
 use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
@@ -151,9 +151,9 @@ impl Verification {
     }
 
     /// Sends a question to the coordinator.
-    fn open(&self, ctx: &Arc<Context>, transactional_id: &str) -> Asked {
+    fn open(&self, ctx: &Arc<Context>, transactional_id: &str) -> VerificationRequest {
         let (token, verdict) = ctx.verifications.open();
-        let asked = Asked { ctx: ctx.clone(), token, verdict };
+        let asked = VerificationRequest { ctx: ctx.clone(), token, verdict };
         if ctx.is_stopping() {
             ctx.verifications.cancel(token);
             return asked;
@@ -197,13 +197,13 @@ impl Context {
 }
 
 /// A question that Python has not decided. Dropping it withdraws the question.
-struct Asked {
+struct VerificationRequest {
     ctx: Arc<Context>,
     token: Token,
     verdict: oneshot::Receiver<Vec<i16>>,
 }
 
-impl Asked {
+impl VerificationRequest {
     /// Returns `None` without a decision before the deadline.
     async fn decided(mut self, deadline_ns: u64) -> Option<Vec<i16>> {
         let ctx = self.ctx.clone();
@@ -215,7 +215,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for VerificationRequest {
     fn drop(&mut self) {
         if self.ctx.verifications.cancel(self.token) {
             self.ctx.events.cancel_verification(self.token);
@@ -237,7 +237,7 @@ fn is_unknown(error: KafkaError) -> bool {
 
 /// Maps the coordinator's error to the one for a client of this version; `None` if the batch may be
 /// appended.
-fn refusal(error: KafkaError, version: i16) -> Option<Refused> {
+fn refusal(error: KafkaError, version: i16) -> Option<RefusedAppend> {
     use KafkaError as E;
     let told = match error {
         E::None => return None,
@@ -258,7 +258,7 @@ fn refusal(error: KafkaError, version: i16) -> Option<Refused> {
         E::InvalidTxnState => Some("the partition is not part of the transaction".to_owned()),
         _ => None,
     };
-    Some(Refused { error: told, message })
+    Some(RefusedAppend { error: told, message })
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use super::sending::Sending;
 use crate::network::Network;
 use crate::network::connections::Closing;
 use crate::network::output;
+use crate::network::time_slice::TimeSlice;
 use crate::network::transport::Transport;
-use crate::network::turn::Turn;
 use crate::request::ConnectionInfo;
 use crate::seam::log_ring::{Level, escaped};
 use crate::seam::settings::Settings;
@@ -60,7 +60,7 @@ pub(super) struct Link<T> {
     pub(super) info: ConnectionInfo,
     pub(super) closing: Arc<Closing>,
     pub(super) network: Arc<Network>,
-    pub(super) turn: Arc<Turn>,
+    pub(super) slice: Arc<TimeSlice>,
 }
 
 impl<T: Transport> Link<T> {

@@ -138,7 +138,7 @@ impl Reader {
             self.arrivals.received(size, (now_ns, clock.now_ms()));
         }
         self.input.adapt(size, wanted);
-        link.turn.moved(size);
+        link.slice.moved(size);
         link.network.statistics.bytes_received.add(size as u64);
         Ok(())
     }

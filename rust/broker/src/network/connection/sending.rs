@@ -36,7 +36,7 @@ impl Sending {
         settings: &Settings,
         memory: &Memory,
     ) -> Option<u64> {
-        let (begin_ms, bytes_per_ms_min) = if self.held_bytes > 0 && memory.answers.are_scarce() {
+        let (begin_ms, bytes_per_ms_min) = if self.held_bytes > 0 && memory.responses.are_scarce() {
             (settings.frame_ms_max, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN)
         } else {
             let idle_ms = u64::try_from(settings.connections_idle_ms_max).ok()?;
@@ -78,8 +78,8 @@ mod tests {
     fn replies_in_scarce_memory_must_move_faster_than_those_in_files() {
         let memory = Memory::new(4 * SIZE as u64);
         let clock = ManualClock::new(0);
-        let _rooms = [memory.answers.try_room(SIZE), memory.answers.try_room(SIZE)];
-        let waiting = memory.answers.room(SIZE, &clock);
+        let _rooms = [memory.responses.try_room(SIZE), memory.responses.try_room(SIZE)];
+        let waiting = memory.responses.room(SIZE, &clock);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let _entered = runtime.enter();
         let mut waiting = pin!(waiting);

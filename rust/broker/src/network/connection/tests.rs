@@ -1,4 +1,4 @@
-//! Tests of connections on in-memory transports: frames, order, turns and deadlines.
+//! Tests of connections on in-memory transports: frames, order, slices and deadlines.
 //!
 //! One thread runs everything, and time passes only when nothing else can happen, so all runs are
 //! equal.
@@ -20,8 +20,8 @@ use tokio::task;
 
 use super::*;
 use crate::network::connections::{Opened, Rank};
+use crate::network::time_slice::SLICE_FRAMES_MAX;
 use crate::network::transport::memory::{Files, Peer, connected};
-use crate::network::turn::TURN_FRAMES_MAX;
 use crate::seam::event::{Event, RequestEvent};
 use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
 use crate::seam::image::delta::ImageDelta;
@@ -33,7 +33,7 @@ const CONTROL: ApiKey = ApiKey(19);
 const CONTROL_VERSION: i16 = 2;
 const CONTROL_BODY: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0];
 const METADATA_VERSION: i16 = 9;
-/// More scheduler turns than any connection here needs.
+/// More polls than any connection here needs.
 const TURNS: usize = 1_000;
 
 /// More polls than any connection here needs.
@@ -399,7 +399,7 @@ async fn requests_beyond_the_limit_of_running_ones_reach_python_and_hold_no_memo
         request.room.unreserve();
         request.room.release();
     }
-    assert_eq!((memory.requests.held(), memory.answers.bytes()), (0, 0));
+    assert_eq!((memory.requests.held(), memory.responses.bytes()), (0, 0));
     for (request, client) in requests.iter().zip(&clients) {
         broker.respond(request, &[]);
         client.receive_control().await;
@@ -431,7 +431,7 @@ async fn a_large_response_waits_for_memory_before_python_builds_it() {
         requests.push(broker.request().await);
     }
     let ctx = &broker.0.ctx;
-    let answers = &ctx.network.memory.answers;
+    let answers = &ctx.network.memory.responses;
     let others: Vec<_> = std::iter::from_fn(|| answers.try_room(BYTES)).collect();
     for (token, request) in (7..).zip(&requests) {
         ctx.requests.reserve(request.id, token, BYTES);
@@ -473,7 +473,7 @@ async fn a_peer_that_reads_no_replies_is_not_read_from_until_it_does() {
     let sent = client.peer.unread();
     settle().await;
     let read = sent - client.peer.unread();
-    assert!(read < 2 * TURN_BYTES_MAX, "{read} of {sent} were read");
+    assert!(read < 2 * SLICE_BYTES_MAX, "{read} of {sent} were read");
     broker.connect().ask_metadata().await;
     assert_eq!(client.peer.unread(), sent - read, "nothing more is read");
     for expected in 1..=REQUESTS {
@@ -482,7 +482,7 @@ async fn a_peer_that_reads_no_replies_is_not_read_from_until_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_with_endless_input_gets_one_turn_between_two_of_another() {
+async fn a_connection_with_endless_input_gets_one_slice_between_two_of_another() {
     let broker = Broker::start(&[]);
     let mut endless = broker.connect();
     (0..100_000).for_each(|_| _ = endless.send_metadata());
@@ -491,10 +491,10 @@ async fn a_connection_with_endless_input_gets_one_turn_between_two_of_another() 
     probe.ask_metadata().await;
     for _ in 0..50 {
         let before = endless.peer.take().len();
-        assert!(before > 0, "it has its turns");
+        assert!(before > 0, "it has its slices");
         probe.ask_metadata().await;
         let answered = endless.peer.untaken() / answer_bytes;
-        assert!(answered < 4 * TURN_FRAMES_MAX, "{answered} answers between two of the other");
+        assert!(answered < 4 * SLICE_FRAMES_MAX, "{answered} answers between two of the other");
     }
     assert!(endless.peer.unread() > 0);
 }
@@ -616,23 +616,23 @@ impl Transport for AlwaysRoom {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_socket_that_is_always_writable_is_sent_to_in_turns() {
+async fn a_socket_that_is_always_writable_is_sent_to_in_slices() {
     let broker = Broker::start(&[]);
     let (info, closing) = broker.accepted();
     let transport = AlwaysRoom::default();
     let taken = transport.taken.clone();
     let (network, handler) = broker.0.served();
     let mut connection = Connection::new(network, handler, transport, info, closing);
-    let turn = connection.link.turn.clone();
+    let slice = connection.link.slice.clone();
     let mut answer = Chunks::new();
     answer.prepend(Bytes::from(vec![0; 16 << 20]));
     connection.output.push(&testing::header(ApiKey::METADATA, METADATA_VERSION), answer.into());
-    let mut sending = pin!(in_turns(&turn, connection.flush()));
+    let mut sending = pin!(in_slices(&slice, connection.flush()));
     future::poll_fn(|cx| {
         let before = taken.load(Ordering::Relaxed);
         let polled = sending.as_mut().poll(cx);
         let sent = taken.load(Ordering::Relaxed) - before;
-        assert!(sent < TURN_BYTES_MAX + ROOM, "{sent} bytes in one turn");
+        assert!(sent < SLICE_BYTES_MAX + ROOM, "{sent} bytes in one slice");
         polled.map(|_| ())
     })
     .await;

@@ -9,7 +9,7 @@
 //! others. So the first in the queue may exceed the bound, one task at a time, until the end of its
 //! frame, its response or its connection. Its bytes beyond the bound do not count against the
 //! others, which continue within the bound. The ceiling is therefore the bound plus one request in
-//! each lane.
+//! each class.
 //!
 //! Reservations above [`ORDINARY_BYTES_MAX`] may use three quarters of the budget and have a
 //! separate turn to exceed the bound: clients with requests of the usual size are served alongside
@@ -31,14 +31,14 @@ const ORDINARY_BYTES_MAX: usize = 2 << 20;
 
 /// The queues of a budget, by size of the reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum BudgetClass {
     Ordinary,
     Large,
 }
 
-impl Lane {
-    pub(crate) fn of(bytes: usize) -> Lane {
-        if bytes <= ORDINARY_BYTES_MAX { Lane::Ordinary } else { Lane::Large }
+impl BudgetClass {
+    pub(crate) fn of(bytes: usize) -> BudgetClass {
+        if bytes <= ORDINARY_BYTES_MAX { BudgetClass::Ordinary } else { BudgetClass::Large }
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Budget {
     state: Mutex<State>,
     /// Raised under the mutex by tasks that may have to wait, and lowered without it.
     held: AtomicUsize,
-    /// Bytes that the one share of each lane holds beyond the bound.
+    /// Bytes that the one share of each class holds beyond the bound.
     beyond: AtomicUsize,
     tight_above: AtomicUsize,
     waiting: AtomicUsize,
@@ -60,10 +60,10 @@ struct State {
     lines: [Line; 2],
 }
 
-/// The queue of one lane.
+/// The queue of one class.
 #[derive(Debug, Default)]
 struct Line {
-    /// True if a share of this lane exceeds the bound.
+    /// True if a share of this class exceeds the bound.
     overdrawn: bool,
     waiting: VecDeque<Waiting>,
 }
@@ -77,7 +77,7 @@ struct Waiting {
 /// A task in the queue; dropping it leaves the queue.
 struct InLine {
     budget: Arc<Budget>,
-    lane: Lane,
+    class: BudgetClass,
     receiver: oneshot::Receiver<Share>,
 }
 
@@ -88,15 +88,15 @@ pub(crate) struct Share {
     budget: Arc<Budget>,
     within: usize,
     beyond: usize,
-    /// The lane whose turn to exceed the bound this share has.
-    overdrawn: Option<Lane>,
+    /// The class whose turn to exceed the bound this share has.
+    overdrawn: Option<BudgetClass>,
 }
 
 impl State {
-    fn bound(&self, lane: Lane) -> usize {
-        match lane {
-            Lane::Ordinary => self.bytes_max,
-            Lane::Large => self.bytes_max / 4 * 3,
+    fn bound(&self, class: BudgetClass) -> usize {
+        match class {
+            BudgetClass::Ordinary => self.bytes_max,
+            BudgetClass::Large => self.bytes_max / 4 * 3,
         }
     }
 }
@@ -142,53 +142,58 @@ impl Budget {
     /// Bytes that others must free before the first task in a queue fits.
     pub(crate) fn missing(&self) -> usize {
         let state = self.state.lock();
-        let missing = |lane: Lane| {
-            let first = state.lines[lane as usize].waiting.front();
+        let missing = |class: BudgetClass| {
+            let first = state.lines[class as usize].waiting.front();
             let held = self.held.load(Ordering::Relaxed);
-            first.map_or(0, |first| (held + first.bytes).saturating_sub(state.bound(lane)))
+            first.map_or(0, |first| (held + first.bytes).saturating_sub(state.bound(class)))
         };
-        missing(Lane::Ordinary).max(missing(Lane::Large))
+        missing(BudgetClass::Ordinary).max(missing(BudgetClass::Large))
     }
 
-    fn fits(&self, state: &State, lane: Lane, bytes: usize) -> bool {
+    fn fits(&self, state: &State, class: BudgetClass, bytes: usize) -> bool {
         let held = self.held.load(Ordering::SeqCst);
-        held.saturating_add(bytes) <= state.bound(lane)
+        held.saturating_add(bytes) <= state.bound(class)
     }
 
     /// Reserves `bytes` for the task at the head of the queue; `None` if it has to wait.
-    fn take(self: &Arc<Self>, state: &mut State, lane: Lane, bytes: usize) -> Option<Share> {
-        let fits = self.fits(state, lane, bytes);
+    fn take(
+        self: &Arc<Self>,
+        state: &mut State,
+        class: BudgetClass,
+        bytes: usize,
+    ) -> Option<Share> {
+        let fits = self.fits(state, class, bytes);
         if fits {
             self.held.fetch_add(bytes, Ordering::Relaxed);
             return Some(Share { budget: self.clone(), within: bytes, beyond: 0, overdrawn: None });
         }
-        if std::mem::replace(&mut state.lines[lane as usize].overdrawn, true) {
+        if std::mem::replace(&mut state.lines[class as usize].overdrawn, true) {
             return None;
         }
         self.beyond.fetch_add(bytes, Ordering::Relaxed);
-        Some(Share { budget: self.clone(), within: 0, beyond: bytes, overdrawn: Some(lane) })
+        Some(Share { budget: self.clone(), within: 0, beyond: bytes, overdrawn: Some(class) })
     }
 
     /// Frees `bytes` within the bound, and the turn to exceed it.
-    fn put_back(self: &Arc<Self>, bytes: usize, overdrawn: Option<Lane>) {
+    fn put_back(self: &Arc<Self>, bytes: usize, overdrawn: Option<BudgetClass>) {
         self.held.fetch_sub(bytes, Ordering::SeqCst);
         if overdrawn.is_none() && self.waiting.load(Ordering::SeqCst) == 0 {
             return;
         }
         let mut state = self.state.lock();
-        if let Some(lane) = overdrawn {
-            state.lines[lane as usize].overdrawn = false;
+        if let Some(class) = overdrawn {
+            state.lines[class as usize].overdrawn = false;
         }
         self.serve_lines(&mut state);
     }
 
     /// Serves waiting tasks as far as bytes are available.
     fn serve_lines(self: &Arc<Self>, state: &mut State) {
-        for lane in [Lane::Ordinary, Lane::Large] {
-            while let Some(first) = state.lines[lane as usize].waiting.front() {
+        for class in [BudgetClass::Ordinary, BudgetClass::Large] {
+            while let Some(first) = state.lines[class as usize].waiting.front() {
                 let bytes = first.bytes;
-                let Some(share) = self.take(state, lane, bytes) else { break };
-                if let Some(first) = state.lines[lane as usize].waiting.pop_front() {
+                let Some(share) = self.take(state, class, bytes) else { break };
+                if let Some(first) = state.lines[class as usize].waiting.pop_front() {
                     self.waiting.fetch_sub(1, Ordering::Relaxed);
                     first.granted.send(share).expect("a waiter leaves the queue under the mutex");
                 }
@@ -234,9 +239,9 @@ impl Share {
     /// Moves the bytes within the bound if they fit by now. Returns true if the next task may
     /// exceed the bound.
     fn move_within(&mut self) -> bool {
-        let Some(lane) = self.overdrawn else { return false };
+        let Some(class) = self.overdrawn else { return false };
         let state = self.budget.state.lock();
-        let fits = self.budget.fits(&state, lane, self.beyond);
+        let fits = self.budget.fits(&state, class, self.beyond);
         if fits {
             self.budget.beyond.fetch_sub(self.beyond, Ordering::Relaxed);
             self.budget.held.fetch_add(self.beyond, Ordering::Relaxed);
@@ -269,7 +274,7 @@ impl Share {
     }
 
     /// Reserves `bytes` more; returns false if others must free bytes first.
-    pub(crate) fn try_grow(&mut self, lane: Lane, bytes: usize) -> bool {
+    pub(crate) fn try_grow(&mut self, class: BudgetClass, bytes: usize) -> bool {
         let budget = self.budget.clone();
         let mut state = budget.state.lock();
         if self.overdrawn.is_some() {
@@ -277,10 +282,10 @@ impl Share {
             self.beyond += bytes;
             return true;
         }
-        if !state.lines[lane as usize].waiting.is_empty() {
+        if !state.lines[class as usize].waiting.is_empty() {
             return false;
         }
-        budget.take(&mut state, lane, bytes).is_some_and(|share| {
+        budget.take(&mut state, class, bytes).is_some_and(|share| {
             self.absorb(share);
             true
         })
@@ -290,7 +295,7 @@ impl Share {
     /// is never exceeded.
     pub(crate) fn try_within(&mut self, bytes: usize) -> bool {
         let state = self.budget.state.lock();
-        let fits = self.budget.fits(&state, Lane::Ordinary, bytes);
+        let fits = self.budget.fits(&state, BudgetClass::Ordinary, bytes);
         if fits {
             self.budget.held.fetch_add(bytes, Ordering::Relaxed);
             self.within += bytes;
@@ -312,18 +317,18 @@ impl Share {
 
     /// Waits in the queue for `bytes` more; a share that exceeds the bound gets them at once.
     /// Dropping the future leaves the queue.
-    pub(crate) async fn grow(&mut self, lane: Lane, bytes: usize) {
-        if self.try_grow(lane, bytes) {
+    pub(crate) async fn grow(&mut self, class: BudgetClass, bytes: usize) {
+        if self.try_grow(class, bytes) {
             return;
         }
         let mut in_line = {
             let mut state = self.budget.state.lock();
             let (granted, receiver) = oneshot::channel();
-            state.lines[lane as usize].waiting.push_back(Waiting { bytes, granted });
+            state.lines[class as usize].waiting.push_back(Waiting { bytes, granted });
             self.budget.waiting.fetch_add(1, Ordering::SeqCst);
             // Another task may have freed bytes since `try_grow`.
             self.budget.serve_lines(&mut state);
-            InLine { budget: self.budget.clone(), lane, receiver }
+            InLine { budget: self.budget.clone(), class, receiver }
         };
         if let Ok(share) = (&mut in_line.receiver).await {
             self.absorb(share);
@@ -335,7 +340,7 @@ impl Drop for InLine {
     fn drop(&mut self) {
         let mut state = self.budget.state.lock();
         self.receiver.close();
-        let line = &mut state.lines[self.lane as usize].waiting;
+        let line = &mut state.lines[self.class as usize].waiting;
         let before = line.len();
         line.retain(|waiting| !waiting.granted.is_closed());
         self.budget.waiting.fetch_sub(before - line.len(), Ordering::Relaxed);

@@ -16,8 +16,8 @@ impl Partition {
         &self,
         batch: &FirstBatch,
     ) -> Result<Option<VerificationGuard>, KafkaError> {
-        let (turn, log) = self.turn_as_leader(None)?;
-        drop(turn);
+        let (guard, log) = self.lock_as_leader(None)?;
+        drop(guard);
         Ok(log.begin_verification(batch))
     }
 

@@ -11,9 +11,9 @@ use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::append::outcome::AppendRefusal;
 use crate::partition::append::queued::{Append, Queued};
-use crate::partition::turn::Turn;
+use crate::partition::guard::PartitionGuard;
 use crate::partition::waiters::{AckWaiter, Promise};
-use crate::partition::work::queue::Writer;
+use crate::partition::write_queue::queue::WriterToken;
 
 /// Batches of a leader, and the waiter for their durability.
 pub(in crate::partition) struct Fetched {
@@ -28,7 +28,7 @@ pub(in crate::partition) struct Fetched {
 impl Partition {
     /// Appends a leader's batches unchanged, at or after the log end offset
     /// (contract/replication.md#18, #19).
-    pub(in crate::partition) fn append_fetched(&self, fetched: Fetched, writer: &Writer) {
+    pub(in crate::partition) fn append_fetched(&self, fetched: Fetched, writer: &WriterToken) {
         let Fetched { batches, leader_epoch, waiter } = fetched;
         let append = Append {
             batch: batches,
@@ -47,9 +47,9 @@ impl Partition {
         };
         let appended = log.append_as_follower(&append.batch, leader_epoch);
         let appended = appended.map_err(AppendRefusal::Log);
-        let mut turn = self.turn();
-        for (append, outcome) in turn.appended(&log, vec![(Queued::followed(append), appended)]) {
-            turn.tell_after(append, outcome);
+        let mut guard = self.lock();
+        for (append, outcome) in guard.appended(&log, vec![(Queued::followed(append), appended)]) {
+            guard.tell_after(append, outcome);
         }
     }
 
@@ -61,15 +61,15 @@ impl Partition {
     pub(in crate::partition) fn truncate(
         &self,
         offset: i64,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<i64, KafkaError> {
         let log = self.open_log(writer)?;
         let truncated = self.host.directory.truncate_log(&log, offset);
-        let mut turn = self.turn();
-        turn.stored(truncated)?;
-        let ends = turn.ends(&log);
-        turn.replication.truncated(ends);
-        turn.version += 1;
+        let mut guard = self.lock();
+        guard.stored(truncated)?;
+        let ends = guard.ends(&log);
+        guard.replication.truncated(ends);
+        guard.version += 1;
         Ok(ends.log_end_offset)
     }
 
@@ -82,29 +82,29 @@ impl Partition {
     pub(in crate::partition) fn restart_log(
         &self,
         offset: i64,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<i64, KafkaError> {
         let log = self.open_log(writer)?;
         let restarted = self.host.directory.restart_log(&log, offset);
-        let mut turn = self.turn();
-        turn.stored(restarted)?;
-        let ends = turn.ends(&log);
-        turn.replication.truncated(ends);
-        turn.version += 1;
+        let mut guard = self.lock();
+        guard.stored(restarted)?;
+        let ends = guard.ends(&log);
+        guard.replication.truncated(ends);
+        guard.version += 1;
         Ok(ends.log_start_offset)
     }
 
     /// Applies a high watermark that another node decided, at most up to the log end offset; an
     /// older one changes nothing.
     pub(in crate::partition) fn follow_high_watermark(&self, high_watermark: i64) {
-        let mut turn = self.turn();
-        if let Some(log) = turn.opened() {
-            turn.follow_high_watermark(&log, high_watermark);
+        let mut guard = self.lock();
+        if let Some(log) = guard.opened() {
+            guard.follow_high_watermark(&log, high_watermark);
         }
     }
 }
 
-impl Turn<'_> {
+impl PartitionGuard<'_> {
     /// Starts an epoch of the quorum, if `leader_epoch` is newer than the current one.
     pub(in crate::partition) fn raise_leader_epoch(&mut self, leader_epoch: Option<LeaderEpoch>) {
         let Some(leader_epoch) = leader_epoch else { return };
@@ -237,7 +237,7 @@ mod tests {
         let broker = with_log(broker.stopped_and_restarted(Durability::Os));
         follow(&broker, 2, 3);
         completed(&broker);
-        let log = broker.ctx.partitions.get(&LOG.0, LOG.1).unwrap().turn().opened().unwrap();
+        let log = broker.ctx.partitions.get(&LOG.0, LOG.1).unwrap().lock().opened().unwrap();
         let entries = log.epoch_entries().into_iter();
         let entries = entries.map(|entry| (entry.epoch.get(), entry.start_offset));
         assert_eq!(entries.collect::<Vec<_>>(), [(1, 0), (2, 1), (3, 2)]);

@@ -27,11 +27,11 @@ use pykafka_log::{AppendError, Damage, Log, OpenError, Recovery, StorageError};
 use pykafka_record::{Batch, LeaderEpoch};
 
 use crate::kafka_error::KafkaError;
-use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::guard::PartitionGuard;
+use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::replication::Role;
-use crate::partition::threads::lane::Urgency;
-use crate::partition::turn::Turn;
-use crate::partition::work::queue::Writer;
+use crate::partition::threads::background::Urgency;
+use crate::partition::write_queue::queue::WriterToken;
 use crate::partition::{Partition, Survey, TARGET};
 use crate::seam::event::faults::Faults;
 use crate::seam::log_ring::Level;
@@ -108,9 +108,9 @@ impl Partition {
     pub(crate) fn begin_to_follow(
         &self,
         leader_epoch: LeaderEpoch,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<Position, FollowError> {
-        self.turn().check_follower(leader_epoch)?;
+        self.lock().check_follower(leader_epoch)?;
         if matches!(self.unopened(writer), Some(Survey::Nothing)) {
             return Ok(Position::NOTHING);
         }
@@ -150,8 +150,8 @@ impl Partition {
     }
 
     /// Returns the undamaged log, for a change by a response of the leader.
-    fn log_to_change(&self, writer: &Writer) -> Result<Arc<Log>, FollowError> {
-        let was_suspect = self.turn().suspect_in.is_some();
+    fn log_to_change(&self, writer: &WriterToken) -> Result<Arc<Log>, FollowError> {
+        let was_suspect = self.lock().suspect_in.is_some();
         let log = self.log_to_follow(writer)?;
         match log.damage() {
             None => Ok(log),
@@ -168,7 +168,7 @@ impl Partition {
         &self,
         log: &Log,
         damage: &Damage,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<Arc<Log>, FollowError> {
         if let Some(event) = self.gives_up_records() {
             let text = format!("its log is damaged ({damage}), and is fetched again {event}");
@@ -188,11 +188,11 @@ impl Partition {
     /// The event after which records may be truncated although a leader or a controller may count
     /// on them; `None` if they may be truncated now.
     fn gives_up_records(&self) -> Option<&'static str> {
-        let turn = self.turn();
-        let assignment = turn.replication.assignment();
+        let guard = self.lock();
+        let assignment = guard.replication.assignment();
         if assignment.may_elect(self.host.node_id) {
             Some("once this node is in neither ISR nor ELR")
-        } else if turn.damaged_in == Some(assignment.leader_epoch) {
+        } else if guard.damaged_in == Some(assignment.leader_epoch) {
             Some("after a restart, or with the next leader epoch")
         } else {
             None
@@ -200,14 +200,14 @@ impl Partition {
     }
 
     /// Checks all of a log that has an unreadable batch.
-    fn look_again(&self, log: &Log, writer: &Writer) -> Result<Arc<Log>, FollowError> {
+    fn look_again(&self, log: &Log, writer: &WriterToken) -> Result<Arc<Log>, FollowError> {
         let found = self.host.directory.look_again(log, self.topic_id);
         let (log, recovery) = self.replace_log(found, writer)?;
-        let mut turn = self.turn();
-        let suspect_in = turn.suspect_in.take();
+        let mut guard = self.lock();
+        let suspect_in = guard.suspect_in.take();
         let gives_up_records = log.damage().is_some() || log.latest_epoch() > suspect_in;
-        turn.damaged_in = suspect_in.filter(|_| gives_up_records).or(turn.damaged_in);
-        drop(turn);
+        guard.damaged_in = suspect_in.filter(|_| gives_up_records).or(guard.damaged_in);
+        drop(guard);
         self.report_recovery(&recovery);
         Ok(log)
     }
@@ -216,27 +216,27 @@ impl Partition {
     fn replace_log(
         &self,
         opened: Result<(Arc<Log>, Recovery), OpenError>,
-        _writer: &Writer,
+        _writer: &WriterToken,
     ) -> Result<(Arc<Log>, Recovery), FollowError> {
-        let mut turn = self.turn();
+        let mut guard = self.lock();
         let (log, recovery) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 let text = error.to_string();
-                turn.fail(&text);
-                return Err(turn.failed_or_refused(text));
+                guard.fail(&text);
+                return Err(guard.failed_or_refused(text));
             }
         };
-        if !matches!(turn.log, LogSlot::Open(_)) {
+        if !matches!(guard.log, LogSlot::Open(_)) {
             log.discard();
-            return Err(turn.failed_or_refused("it was closed".to_owned()));
+            return Err(guard.failed_or_refused("it was closed".to_owned()));
         }
-        turn.log = LogSlot::Open(log.clone());
-        log.update_config(turn.config.clone());
-        let ends = turn.ends(&log);
-        turn.replication.truncated(ends);
-        turn.version += 1;
-        turn.change_faults(|faults| {
+        guard.log = LogSlot::Open(log.clone());
+        log.update_config(guard.config.clone());
+        let ends = guard.ends(&log);
+        guard.replication.truncated(ends);
+        guard.version += 1;
+        guard.change_faults(|faults| {
             *faults = Faults::default();
             faults.opened(recovery.damage.as_ref().map(ToString::to_string));
         });
@@ -258,9 +258,9 @@ impl Partition {
         &self,
         leader_epoch: LeaderEpoch,
         answered: &Answered,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<Position, FollowError> {
-        self.turn().check_follower(leader_epoch)?;
+        self.lock().check_follower(leader_epoch)?;
         let log = self.log_to_change(writer)?;
         if log.log_end_offset() != answered.fetch_offset {
             return Ok(Position::of(&log));
@@ -269,10 +269,10 @@ impl Partition {
             self.append_records(&log, leader_epoch, answered)?;
         }
         let high_watermark = {
-            let mut turn = self.turn();
-            turn.check_follower(leader_epoch)?;
-            turn.follow_high_watermark(&log, answered.high_watermark);
-            turn.replication.high_watermark()
+            let mut guard = self.lock();
+            guard.check_follower(leader_epoch)?;
+            guard.follow_high_watermark(&log, answered.high_watermark);
+            guard.replication.high_watermark()
         };
         self.follow_log_start(&log, answered.log_start_offset.min(high_watermark))?;
         Ok(Position::of(&log))
@@ -286,21 +286,21 @@ impl Partition {
     ) -> Result<(), FollowError> {
         let before = log.log_end_offset();
         let appended = log.append_as_follower(&answered.records, leader_epoch);
-        let mut turn = self.turn();
-        turn.touch();
+        let mut guard = self.lock();
+        guard.touch();
         let end = log.log_end_offset();
-        let waits_for_sync = turn.syncs_every_append() && end >= answered.high_watermark;
+        let waits_for_sync = guard.syncs_every_append() && end >= answered.high_watermark;
         if end > before {
             self.host.note_append();
-            turn.credit_appended(answered.records.len() as i64);
+            guard.credit_appended(answered.records.len() as i64);
             if !waits_for_sync {
-                turn.sync_after_append(log);
+                guard.sync_after_append(log);
             }
         }
         if let Err(error) = appended {
-            return Err(turn.append_refused(error));
+            return Err(guard.append_refused(error));
         }
-        drop(turn);
+        drop(guard);
         // If the log appends none of the whole batches, their leader epoch has not started here.
         if end == before && Batch::split(&answered.records).is_ok() {
             let reason = "the leader sends batches of a later leader epoch";
@@ -311,22 +311,22 @@ impl Partition {
 
     /// Makes the records that a fetch will report as durable as the topic requires.
     fn sync_as_promised(&self, log: &Log) -> Result<(), FollowError> {
-        if self.turn().syncs_every_append() { self.stored(log.flush()) } else { Ok(()) }
+        if self.lock().syncs_every_append() { self.stored(log.flush()) } else { Ok(()) }
     }
 
     /// True if the log is or may be damaged; then it is not enough to apply a high watermark.
     pub(crate) fn is_doubtful(&self) -> bool {
-        let turn = self.turn();
-        turn.suspect_in.is_some() || turn.opened().is_some_and(|log| log.damage().is_some())
+        let guard = self.lock();
+        guard.suspect_in.is_some() || guard.opened().is_some_and(|log| log.damage().is_some())
     }
 
     /// Applies a high watermark of a response without records.
     pub(crate) fn follow_leader(&self, leader_epoch: LeaderEpoch, high_watermark: i64) {
-        let mut turn = self.turn();
-        if turn.check_follower(leader_epoch).is_ok()
-            && let Some(log) = turn.opened()
+        let mut guard = self.lock();
+        if guard.check_follower(leader_epoch).is_ok()
+            && let Some(log) = guard.opened()
         {
-            turn.follow_high_watermark(&log, high_watermark);
+            guard.follow_high_watermark(&log, high_watermark);
         }
     }
 
@@ -340,7 +340,7 @@ impl Partition {
         self.when_log_start_is_durable(log, Urgency::Background, |partition, recorded| {
             // The error was reported where it occurred; readers see the new log start offset
             // anyway.
-            let _ = partition.turn().stored(recorded);
+            let _ = partition.lock().stored(recorded);
         });
         Ok(())
     }
@@ -355,9 +355,9 @@ impl Partition {
         &self,
         leader_epoch: LeaderEpoch,
         (epoch, end_offset): (LeaderEpoch, i64),
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<Position, FollowError> {
-        self.turn().check_follower(leader_epoch)?;
+        self.lock().check_follower(leader_epoch)?;
         let log = self.log_to_change(writer)?;
         let log_end_offset = log.log_end_offset();
         let own_end = log.end_offset_for_epoch(epoch).map_or(log_end_offset, |(_, end)| end);
@@ -374,9 +374,9 @@ impl Partition {
         &self,
         leader_epoch: LeaderEpoch,
         (log_start_offset, log_end_offset): (i64, i64),
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<Position, FollowError> {
-        self.turn().check_follower(leader_epoch)?;
+        self.lock().check_follower(leader_epoch)?;
         let log = self.log_to_change(writer)?;
         let own_end = log.log_end_offset();
         if log_end_offset < own_end {
@@ -415,27 +415,27 @@ impl Partition {
         truncated: Result<(), StorageError>,
     ) -> Result<Position, FollowError> {
         self.stored(truncated)?;
-        let mut turn = self.turn();
-        let ends = turn.ends(log);
-        turn.replication.truncated(ends);
-        turn.version += 1;
-        turn.check_unreadable();
-        drop(turn);
+        let mut guard = self.lock();
+        let ends = guard.ends(log);
+        guard.replication.truncated(ends);
+        guard.version += 1;
+        guard.check_unreadable();
+        drop(guard);
         Ok(Position::of(log))
     }
 
-    fn log_to_follow(&self, writer: &Writer) -> Result<Arc<Log>, FollowError> {
+    fn log_to_follow(&self, writer: &WriterToken) -> Result<Arc<Log>, FollowError> {
         let log = self.open_log(writer).map_err(|error| self.failed_or_refused(error))?;
-        if self.turn().suspect_in.is_some() { self.look_again(&log, writer) } else { Ok(log) }
+        if self.lock().suspect_in.is_some() { self.look_again(&log, writer) } else { Ok(log) }
     }
 
     fn stored(&self, result: Result<(), StorageError>) -> Result<(), FollowError> {
         let Err(error) = result else { return Ok(()) };
-        Err(self.turn().storage_refused(&error))
+        Err(self.lock().storage_refused(&error))
     }
 
     fn failed_or_refused(&self, error: KafkaError) -> FollowError {
-        self.turn().failed_or_refused(error.name().to_owned())
+        self.lock().failed_or_refused(error.name().to_owned())
     }
 
     fn note(&self, level: Level, text: impl FnOnce() -> String) {
@@ -444,7 +444,7 @@ impl Partition {
     }
 }
 
-impl Turn<'_> {
+impl PartitionGuard<'_> {
     /// Checks that this broker follows in `leader_epoch`, and may write to its log.
     pub(in crate::partition) fn check_follower(
         &self,
@@ -519,10 +519,10 @@ mod tests {
 
     fn writing(
         partition: &Partition,
-        work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
+        work: impl FnOnce(&Partition, &WriterToken) -> Result<Position, FollowError> + Send + 'static,
     ) -> Result<Position, FollowError> {
         let may_wait = MayWait::as_documented();
-        let work = |partition: &Partition, writer: &Writer| Ok(work(partition, writer));
+        let work = |partition: &Partition, writer: &WriterToken| Ok(work(partition, writer));
         partition.with_writer(&may_wait, work).unwrap()
     }
 

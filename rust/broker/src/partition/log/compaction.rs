@@ -20,11 +20,11 @@ impl Partition {
     /// The share of dirty bytes, if the log is due.
     pub(crate) fn dirty_ratio_if_due(&self, host: &Host, may_wait: &MayWait) -> Option<f64> {
         let config = {
-            let turn = self.turn();
-            if !turn.config.cleanup_policy.compact || turn.faults.has(LogFault::Uncleanable) {
+            let guard = self.lock();
+            if !guard.config.cleanup_policy.compact || guard.faults.has(LogFault::Uncleanable) {
                 return None;
             }
-            turn.config.clone()
+            guard.config.clone()
         };
         let now_ms = host.clock.now_ms();
         let dirtiness = self.dirtiness(host, now_ms, may_wait)?;
@@ -63,7 +63,7 @@ impl Partition {
                     self.note_storage_error(&error);
                 } else if !error.is_refusal() {
                     let reason = error.to_string();
-                    self.turn().change_faults(|faults| faults.begin(LogFault::Uncleanable, reason));
+                    self.lock().change_faults(|faults| faults.begin(LogFault::Uncleanable, reason));
                 }
                 host.log_ring.log(Level::Warning, TARGET, || {
                     format!("{topic}-{index}: cannot be compacted: {error}")

@@ -6,8 +6,8 @@ use pykafka_forks::Mutex;
 use pykafka_log::ProducerEntry;
 
 use crate::kafka_error::KafkaError;
-use crate::partition::threads::lane::Urgency;
-use crate::partition::work::queue::Writer;
+use crate::partition::threads::background::Urgency;
+use crate::partition::write_queue::queue::WriterToken;
 use crate::partition::{Partition, Survey};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, Token};
@@ -43,7 +43,7 @@ impl Partition {
         if let Some(log) = self.opened_log() {
             return sizes.add(self, log.size_bytes());
         }
-        let survey = self.turn().survey;
+        let survey = self.lock().survey;
         match survey {
             Some(Survey::Nothing) => {}
             Some(Survey::Done(survey, _)) => sizes.add(self, survey.size_bytes),
@@ -59,7 +59,7 @@ impl Partition {
         }
     }
 
-    fn size_bytes(&self, writer: &Writer) -> Option<u64> {
+    fn size_bytes(&self, writer: &WriterToken) -> Option<u64> {
         match self.unopened(writer) {
             Some(Survey::Done(survey, _)) => Some(survey.size_bytes),
             Some(Survey::Nothing) => None,
@@ -73,7 +73,7 @@ impl Partition {
     /// `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
     pub(in crate::partition) fn producers(
         &self,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<Vec<ProducerEntry>, KafkaError> {
         Ok(self.open_log(writer)?.active_producers())
     }

@@ -8,14 +8,14 @@
 use pykafka_log::{Log, StorageError};
 
 use crate::partition::Partition;
-use crate::partition::threads::lane::Urgency;
-use crate::partition::turn::Turn;
-use crate::partition::work::queue::Writer;
+use crate::partition::guard::PartitionGuard;
+use crate::partition::threads::background::Urgency;
+use crate::partition::write_queue::queue::WriterToken;
 
 /// One minute of upkeep.
 const IDLE_TICKS_MAX: u8 = 12;
 
-impl Turn<'_> {
+impl PartitionGuard<'_> {
     /// Records a use of the log.
     pub(in crate::partition) fn touch(&mut self) {
         self.idleness.ticks = 0;
@@ -41,13 +41,13 @@ impl Partition {
                 self.keep_up(Log::check_place);
             }
         }
-        let mut turn = self.turn();
-        turn.idleness.ticks = turn.idleness.ticks.saturating_add(1);
-        if turn.idleness.ticks < IDLE_TICKS_MAX || !turn.waiters.is_empty() {
+        let mut guard = self.lock();
+        guard.idleness.ticks = guard.idleness.ticks.saturating_add(1);
+        if guard.idleness.ticks < IDLE_TICKS_MAX || !guard.waiters.is_empty() {
             return true;
         }
-        turn.idleness.is_listed = false;
-        drop(turn);
+        guard.idleness.is_listed = false;
+        drop(guard);
         self.keep_up(Log::release_idle_files);
         false
     }
@@ -61,15 +61,15 @@ impl Partition {
         });
     }
 
-    fn keep_up_now(&self, _writer: &Writer, upkeep: fn(&Log) -> Result<(), StorageError>) {
+    fn keep_up_now(&self, _writer: &WriterToken, upkeep: fn(&Log) -> Result<(), StorageError>) {
         let Some(log) = self.opened_log() else { return };
         if let Err(error) = upkeep(&log) {
-            let mut turn = self.turn();
+            let mut guard = self.lock();
             if error.is_refusal() {
                 // The next tick retries.
-                turn.list();
+                guard.list();
             }
-            turn.storage_failed(&error);
+            guard.storage_failed(&error);
         }
     }
 }

@@ -5,7 +5,7 @@ use pykafka_record::LeaderEpoch;
 
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
-use crate::partition::append::large::LargeRoom;
+use crate::partition::append::large_batches::LargeBatchPermit;
 use crate::partition::log::read::Isolation;
 
 /// The queries of `ListOffsets` (contract/kafka.md#31).
@@ -57,7 +57,7 @@ pub enum LookUp<'a> {
     /// Those that may be decompressed concurrently with others.
     Small,
     /// Large batches too.
-    Large(&'a LargeRoom),
+    Large(&'a LargeBatchPermit),
 }
 
 impl LookUp<'_> {
@@ -82,8 +82,8 @@ impl LookUp<'_> {
 }
 
 impl Partition {
-    /// Answers one `ListOffsets` query within the records that the reader may see. Returns `None`
-    /// if a large batch must be read, and `look_up` does not permit it.
+    /// ResponseMemory one `ListOffsets` query within the records that the reader may see. Returns
+    /// `None` if a large batch must be read, and `look_up` does not permit it.
     ///
     /// # Errors
     /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`. `OFFSET_NOT_AVAILABLE`
@@ -96,12 +96,12 @@ impl Partition {
         isolation: Isolation,
         current_leader_epoch: Option<LeaderEpoch>,
     ) -> Result<Option<OffsetAnswer>, KafkaError> {
-        let (turn, log) = self.turn_as_leader(current_leader_epoch)?;
-        let offsets = turn.offsets(&log);
+        let (guard, log) = self.lock_as_leader(current_leader_epoch)?;
+        let offsets = guard.offsets(&log);
         // A follower's bound is never lower than the start of this epoch.
         let is_replica = matches!(isolation, Isolation::Replica(_));
-        let lags = !is_replica && turn.replication.high_watermark_lags();
-        drop(turn);
+        let lags = !is_replica && guard.replication.high_watermark_lags();
+        drop(guard);
         let bound = isolation.bound(&offsets);
         let plain = |offset, leader_epoch| OffsetAnswer { offset, timestamp: -1, leader_epoch };
         let found = match query {
@@ -120,7 +120,7 @@ impl Partition {
         };
         match found {
             Err(LookupError::Large) => Ok(None),
-            Err(LookupError::Storage(error)) => Err(self.turn().storage_failed(&error)),
+            Err(LookupError::Storage(error)) => Err(self.lock().storage_failed(&error)),
             Ok(_) if lags => Err(KafkaError::OffsetNotAvailable),
             Ok(answer) => Ok(Some(answer)),
         }
@@ -136,7 +136,7 @@ impl Partition {
         epoch: Option<LeaderEpoch>,
         current_leader_epoch: Option<LeaderEpoch>,
     ) -> Result<Option<(LeaderEpoch, i64)>, KafkaError> {
-        let (_, log) = self.turn_as_leader(current_leader_epoch)?;
+        let (_, log) = self.lock_as_leader(current_leader_epoch)?;
         Ok(epoch.and_then(|epoch| log.end_offset_for_epoch(epoch)))
     }
 }

@@ -8,10 +8,10 @@ use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 use pykafka_record::LeaderEpoch;
 
 use crate::kafka_error::KafkaError;
+use crate::partition::guard::PartitionGuard;
 use crate::partition::purgatory::Parked;
 use crate::partition::threads::may_wait::MayWait;
-use crate::partition::turn::Turn;
-use crate::partition::work::queue::Writer;
+use crate::partition::write_queue::queue::WriterToken;
 use crate::partition::{Partition, PartitionOffsets, Survey};
 use crate::seam::event::RecordsRead;
 
@@ -96,14 +96,14 @@ impl Partition {
     /// the assignment; `OFFSET_OUT_OF_RANGE` outside [log start, log end], and if the last fetched
     /// epoch is unknown; `UNKNOWN_SERVER_ERROR` for a negative size; `KAFKA_STORAGE_ERROR`.
     pub fn read(&self, request: &ReadRequest<'_>) -> Result<Read, KafkaError> {
-        let (turn, log) = self.turn_to_read(request)?;
+        let (guard, log) = self.turn_to_read(request)?;
         if let Isolation::Replica(broker_id) = request.isolation {
-            turn.replication.follower(broker_id)?;
+            guard.replication.follower(broker_id)?;
         }
         let fetch_offset = request.fetch_offset;
-        let preferred_replica = turn.replication.preferred_replica(request.nearby, fetch_offset);
-        let (offsets, version) = (turn.offsets(&log), turn.version);
-        drop(turn);
+        let preferred_replica = guard.replication.preferred_replica(request.nearby, fetch_offset);
+        let (offsets, version) = (guard.offsets(&log), guard.version);
+        drop(guard);
         let nothing = FetchedRecords::Read(Bytes::new());
         let nothing = Read {
             records: nothing,
@@ -142,15 +142,18 @@ impl Partition {
         Ok(Read { records: data.records, aborted, has_more, ..nothing })
     }
 
-    /// Like `turn_as_leader`, for a read that a follower may serve too.
-    fn turn_to_read(&self, request: &ReadRequest<'_>) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
-        let turn = self.turn();
+    /// Like `lock_as_leader`, for a read that a follower may serve too.
+    fn turn_to_read(
+        &self,
+        request: &ReadRequest<'_>,
+    ) -> Result<(PartitionGuard<'_>, Arc<Log>), KafkaError> {
+        let guard = self.lock();
         if request.any_replica {
-            turn.check_replica(request.current_leader_epoch)?;
+            guard.check_replica(request.current_leader_epoch)?;
         } else {
-            turn.check_leader(request.current_leader_epoch)?;
+            guard.check_leader(request.current_leader_epoch)?;
         }
-        turn.with_log()
+        guard.with_log()
     }
 
     /// Reads whole batches for the control plane, up to the log end offset (for a load) or the high
@@ -166,9 +169,9 @@ impl Partition {
         upto_log_end: bool,
     ) -> Result<Bytes, KafkaError> {
         self.log(may_wait)?;
-        let (turn, log) = self.turn_as_leader(None)?;
-        let offsets = turn.offsets(&log);
-        drop(turn);
+        let (guard, log) = self.lock_as_leader(None)?;
+        let offsets = guard.offsets(&log);
+        drop(guard);
         let upto = if upto_log_end { offsets.log_end_offset } else { offsets.high_watermark };
         if (offsets.log_start_offset..=offsets.log_end_offset).contains(&offset) && offset >= upto {
             return Ok(Bytes::new());
@@ -184,7 +187,7 @@ impl Partition {
     /// `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`.
     pub(in crate::partition) fn read_to_load(
         &self,
-        writer: &Writer,
+        writer: &WriterToken,
         offset: i64,
         bytes_max: usize,
     ) -> Result<RecordsRead, KafkaError> {
@@ -195,9 +198,9 @@ impl Partition {
             return Ok(RecordsRead { records, offset: 0, next_offset: 0, log_end_offset: 0 });
         }
         self.open_log(writer)?;
-        let (turn, log) = self.turn_as_leader(None)?;
-        let PartitionOffsets { log_start_offset, log_end_offset, .. } = turn.offsets(&log);
-        drop(turn);
+        let (guard, log) = self.lock_as_leader(None)?;
+        let PartitionOffsets { log_start_offset, log_end_offset, .. } = guard.offsets(&log);
+        drop(guard);
         let offset = offset.max(log_start_offset);
         if offset >= log_end_offset {
             let records = Bytes::new();
@@ -212,31 +215,31 @@ impl Partition {
     fn read_failed(&self, error: &ReadError) -> KafkaError {
         match error {
             ReadError::OffsetOutOfRange { .. } => KafkaError::OffsetOutOfRange,
-            ReadError::Storage(error) => self.turn().storage_failed(error),
+            ReadError::Storage(error) => self.lock().storage_failed(error),
         }
     }
 
     /// Makes a fetch watch for bytes that it may read. Returns false if something changed since
     /// `read`, so that the fetch must read again.
     pub fn watch(&self, fetch: &Arc<Parked>, isolation: Isolation, read: &Read) -> bool {
-        let mut turn = self.turn();
+        let mut guard = self.lock();
         let Isolation::Replica(_) = isolation else {
-            turn.waiters.watch(fetch);
-            return turn.version == read.version;
+            guard.waiters.watch(fetch);
+            return guard.version == read.version;
         };
-        turn.waiters.watch_log_end(fetch);
-        let log_end_offset = turn.opened().map(|log| log.log_end_offset());
-        turn.version == read.version && log_end_offset == Some(read.offsets.log_end_offset)
+        guard.waiters.watch_log_end(fetch);
+        let log_end_offset = guard.opened().map(|log| log.log_end_offset());
+        guard.version == read.version && log_end_offset == Some(read.offsets.log_end_offset)
     }
 
     /// True if a request waits on this partition.
     pub fn is_waited_on(&self) -> bool {
-        !self.turn().waiters.is_empty()
+        !self.lock().waiters.is_empty()
     }
 
     /// Removes a watch.
     pub fn unwatch(&self, fetch: &Arc<Parked>) {
-        self.turn().waiters.unwatch(fetch);
+        self.lock().waiters.unwatch(fetch);
     }
 }
 

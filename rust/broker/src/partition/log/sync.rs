@@ -22,10 +22,10 @@ use pykafka_log::Log;
 
 use self::round::Begun;
 use crate::partition::Partition;
+use crate::partition::guard::PartitionGuard;
 use crate::partition::threads::may_wait::MayWait;
-use crate::partition::turn::Turn;
 
-impl Turn<'_> {
+impl PartitionGuard<'_> {
     /// Starts or schedules the sync that the topic's `flush.messages` and `flush.ms` require after
     /// an append.
     pub(in crate::partition) fn sync_after_append(&mut self, log: &Arc<Log>) {
@@ -69,24 +69,24 @@ impl Partition {
     /// Starts a sync if `flush.ms` has passed since the oldest unsynced append; returns false once
     /// everything is synced.
     pub fn sync_if_due(&self, now_ms: i64) -> bool {
-        let mut turn = self.turn();
-        let Some(log) = turn.opened() else {
-            turn.sync.listed_as_dirty = false;
+        let mut guard = self.lock();
+        let Some(log) = guard.opened() else {
+            guard.sync.listed_as_dirty = false;
             return false;
         };
         if log.sync_due(now_ms) {
-            turn.begin_sync(&log);
+            guard.begin_sync(&log);
         }
-        let is_dirty = log.unsynced_end().is_some() && turn.opened().is_some();
-        turn.sync.listed_as_dirty = is_dirty;
+        let is_dirty = log.unsynced_end().is_some() && guard.opened().is_some();
+        guard.sync.listed_as_dirty = is_dirty;
         is_dirty
     }
 
     /// Longest current wait of a client for the disk.
     pub(crate) fn stalled_ns(&self) -> u64 {
-        let turn = self.turn();
-        let synced = turn.sync.since_ns.filter(|_| turn.syncs_every_append());
-        let since_ns = turn.queue.waits_since_ns().into_iter().chain(synced).min();
+        let guard = self.lock();
+        let synced = guard.sync.since_ns.filter(|_| guard.syncs_every_append());
+        let since_ns = guard.queue.waits_since_ns().into_iter().chain(synced).min();
         since_ns.map_or(0, |since_ns| self.host.clock.now_ns().saturating_sub(since_ns))
     }
 
@@ -100,31 +100,31 @@ impl Partition {
     /// Runs a round, on a thread that may wait for the disk.
     pub(in crate::partition) fn sync(&self, _: &MayWait, Begun(log): &Begun) {
         let clock = &self.host.clock;
-        let pause = self.turn().sync.pause_at(clock.now_ns());
+        let pause = self.lock().sync.pause_at(clock.now_ns());
         if !pause.is_zero() {
             thread::sleep(pause);
         }
-        let appends = mem::take(&mut self.turn().sync.appends);
+        let appends = mem::take(&mut self.lock().sync.appends);
         let begun_ns = clock.now_ns();
         let synced = log.flush();
-        let mut turn = self.turn();
-        turn.sync.ended(appends, begun_ns, clock.now_ns());
+        let mut guard = self.lock();
+        guard.sync.ended(appends, begun_ns, clock.now_ns());
         // The log was closed or deleted during the sync; there is nothing to do.
-        if turn.opened().is_none() {
+        if guard.opened().is_none() {
             return;
         }
         if let Err(error) = synced {
-            turn.storage_failed(&error);
+            guard.storage_failed(&error);
             if error.is_refusal() {
                 // Waiters are notified after a later, successful round.
-                turn.list_as_dirty();
+                guard.list_as_dirty();
             }
             return;
         }
         if log.unsynced_end().is_some() {
-            turn.sync_if_asked(log);
+            guard.sync_if_asked(log);
         }
-        turn.progress(log);
+        guard.progress(log);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pykafka_forks::Mutex;
 use pykafka_log::{Log, StorageError};
 
-use crate::partition::threads::lane::Urgency;
+use crate::partition::threads::background::Urgency;
 
 type Then = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
 
@@ -16,7 +16,7 @@ pub(crate) struct LogStarts(pub(super) Mutex<State>);
 #[derive(Default)]
 pub(super) struct State {
     pub(super) moved: Vec<Moved>,
-    /// Urgency of the next checkpoint in the lane, if it is queued.
+    /// Urgency of the next checkpoint in the background queue, if it is queued.
     pub(super) queued: Option<Urgency>,
     pub(super) is_written: bool,
 }

@@ -14,14 +14,14 @@ use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
 use crate::partition::append::queued::Append;
 use crate::partition::log::describe::LogSizes;
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
-use crate::partition::threads::lane::Urgency;
+use crate::partition::threads::background::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Host, Partition, PartitionOffsets};
+use crate::seam::cow_collections::Pages;
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, RecordsRead, Token};
 use crate::seam::image::PartitionId;
-use crate::seam::shared::Pages;
 
 /// Key and value, encoded by the control plane.
 pub type KeyValue = (Option<Bytes>, Option<Bytes>);
@@ -218,12 +218,12 @@ impl PartitionTable {
                 &log,
                 Urgency::Asked,
                 move |partition, recorded| {
-                    let mut turn = partition.turn();
-                    match (turn.stored(recorded), turn.opened()) {
+                    let mut guard = partition.lock();
+                    match (guard.stored(recorded), guard.opened()) {
                         (Ok(()), Some(log)) => {
-                            turn.when_low(&log, log_start_offset, Box::new(tell));
+                            guard.when_low(&log, log_start_offset, Box::new(tell));
                         }
-                        (Ok(()), None) => tell(Err(turn.unopened())),
+                        (Ok(()), None) => tell(Err(guard.unopened())),
                         (Err(error), _) => tell(Err(error)),
                     }
                 },
@@ -241,11 +241,11 @@ impl PartitionTable {
         let round = Arc::new(RetentionRound { events: self.host().events.clone(), token });
         let topics = self.topics.load_full();
         let host = self.host().clone();
-        self.host().lane.push(Urgency::Background, move |_| {
+        self.host().background.push(Urgency::Background, move |_| {
             for partition in topics.values().flat_map(Pages::iter) {
                 if partition.ask_for_retention() {
                     let (partition, round) = (partition.clone(), round.clone());
-                    host.lane.push(Urgency::Background, move |may_wait| {
+                    host.background.push(Urgency::Background, move |may_wait| {
                         partition.work(may_wait);
                         drop(round);
                     });
@@ -261,7 +261,7 @@ impl PartitionTable {
     pub fn describe_log_dirs(&self, token: Token, ids: &[PartitionId]) {
         let partitions: Vec<_> = ids.iter().filter_map(|id| self.partition(id).ok()).collect();
         let host = self.host().clone();
-        self.host().lane.push(Urgency::Asked, move |may_wait| {
+        self.host().background.push(Urgency::Asked, move |may_wait| {
             let (events, space) = (host.events.clone(), host.disk_space(may_wait));
             let sizes = Arc::new(LogSizes { events, token, space, sizes: Mutex::default() });
             for partition in partitions {

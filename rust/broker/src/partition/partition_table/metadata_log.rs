@@ -12,7 +12,7 @@ use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::append::outcome::AppendRefusal;
 use crate::partition::follower::append::Fetched;
-use crate::partition::threads::lane::Urgency;
+use crate::partition::threads::background::Urgency;
 use crate::partition::waiters::AckWaiter;
 use crate::seam::event::Token;
 use crate::seam::image::PartitionId;

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use pykafka_log::{LogDirectory, StorageError};
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
-use crate::partition::leaving::{Deletions, Gone};
-use crate::partition::log::open::log_slot::Departure;
-use crate::partition::threads::lane::Urgency;
+use crate::partition::log::open_log::log_slot::Departure;
+use crate::partition::pending_deletions::{Deletions, Gone};
+use crate::partition::threads::background::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{Host, Partition};
 use crate::seam::event::{DiskStateKind, Event};
@@ -52,7 +52,7 @@ impl PartitionTable {
     /// that has stopped is only detected in this way.
     pub(crate) fn scan_followers(&self) {
         let host = self.host.clone();
-        self.host.lane.push(Urgency::Background, move |_| host.scan_followers());
+        self.host.background.push(Urgency::Background, move |_| host.scan_followers());
     }
 
     /// Runs a tick for partitions in use, which closes the files of idle ones.
@@ -150,19 +150,19 @@ impl Host {
     }
 
     /// Deletes partitions that were removed from the table. Those beyond [`DELETED_AT_ONCE_MAX`]
-    /// are deleted on the maintenance lane, so that the time of a step does not grow with the
+    /// are deleted on the background queue, so that the time of a step does not grow with the
     /// topic. A new partition with one of their names waits until they are gone.
     pub(super) fn delete(self: &Arc<Host>, departure: Departure, topics: Vec<Gone>) {
         if topics.is_empty() {
             return;
         }
-        self.leaving.begin(&topics);
+        self.pending_deletions.begin(&topics);
         let deletions = Arc::new(Deletions(self.clone()));
         for partition in partitions_of(&topics).take(DELETED_AT_ONCE_MAX) {
             partition.delete(departure, &deletions);
         }
         if partitions_of(&topics).nth(DELETED_AT_ONCE_MAX).is_some() {
-            self.lane.push(Urgency::Asked, move |_| {
+            self.background.push(Urgency::Asked, move |_| {
                 for partition in partitions_of(&topics).skip(DELETED_AT_ONCE_MAX) {
                     partition.delete(departure, &deletions);
                 }
@@ -173,10 +173,10 @@ impl Host {
     /// Waits until no thread works for the partitions and none is about to: a task of one pool may
     /// queue one in another pool.
     pub(crate) fn wait_idle(&self, may_wait: &MayWait) {
-        let begun = || self.lane.begun() + self.writers.begun() + self.syncer.begun();
+        let begun = || self.background.begun() + self.writers.begun() + self.syncer.begun();
         let mut seen = begun();
         loop {
-            self.lane.wait_idle(may_wait);
+            self.background.wait_idle(may_wait);
             self.writers.wait_idle(may_wait);
             self.syncer.wait_idle(may_wait);
             match begun() {
@@ -231,9 +231,9 @@ mod tests {
     use pykafka_log::Durability;
 
     use crate::maintenance;
-    use crate::partition::log::open::log_slot::LogSlot;
+    use crate::partition::log::open_log::log_slot::LogSlot;
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
-    use crate::partition::threads::lane::Urgency;
+    use crate::partition::threads::background::Urgency;
     use crate::partition::threads::may_wait::MayWait;
     use crate::partition::{Host, Partition};
     use crate::seam::event::DiskStateKind;
@@ -323,7 +323,7 @@ mod tests {
         broker.events();
         let led = broker.ctx.partitions.all();
         let deleted = || {
-            let is_deleted = |one: &&Arc<Partition>| matches!(one.turn().log, LogSlot::Left(_));
+            let is_deleted = |one: &&Arc<Partition>| matches!(one.lock().log, LogSlot::Left(_));
             led.iter().filter(is_deleted).count()
         };
         let lane_is_free = Arc::new(Mutex::new(()));
@@ -334,7 +334,7 @@ mod tests {
                 .ctx
                 .partitions
                 .host()
-                .lane
+                .background
                 .push(Urgency::Asked, move |_| drop(lane_is_free.lock()));
         }
         broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
@@ -384,7 +384,7 @@ mod tests {
         let held = lane_is_free.lock();
         for _ in 0..32 {
             let lane_is_free = lane_is_free.clone();
-            let lane = &broker.ctx.partitions.host().lane;
+            let lane = &broker.ctx.partitions.host().background;
             lane.push(Urgency::Asked, move |_| drop(lane_is_free.lock()));
         }
         broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
@@ -432,7 +432,7 @@ mod tests {
         let written = pending(broker.produce(9, -1, &batch(&["more"])));
         broker.gate.until_waiting(1);
         broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
-        broker.ctx.partitions.host().lane.wait_idle(&MayWait::as_documented());
+        broker.ctx.partitions.host().background.wait_idle(&MayWait::as_documented());
         broker.gate.open();
         drop(written);
         broker.wait_idle();
@@ -444,7 +444,7 @@ mod tests {
         let Some(left) = left.checked_sub(1) else { return ended.store(true, Ordering::Relaxed) };
         let next = host.clone();
         match left % 3 {
-            0 => host.lane.push(Urgency::Background, move |_| hop(&next, left, ended)),
+            0 => host.background.push(Urgency::Background, move |_| hop(&next, left, ended)),
             1 => host.writers.submit(move |_| hop(&next, left, ended)),
             _ => host.syncer.submit(move |_| hop(&next, left, ended)),
         }

@@ -4,7 +4,7 @@
 //! Functions that wait take a [`MayWait`], which only threads for waiting have. So a call from
 //! another thread does not compile.
 
-use crate::network::spares::Moment;
+use crate::network::blocking_handoff::BlockingPermit;
 
 /// Proof that the current thread may wait for a disk, and for threads that do.
 pub(crate) struct MayWait(());
@@ -21,7 +21,7 @@ impl MayWait {
     }
 
     /// Runs `wait` on a network thread whose other tasks are taken over if the wait becomes long.
-    pub(super) fn for_a_moment<T>(moment: Moment, wait: impl FnOnce(&MayWait) -> T) -> T {
+    pub(super) fn for_a_moment<T>(moment: BlockingPermit, wait: impl FnOnce(&MayWait) -> T) -> T {
         moment.wait(|| wait(&MayWait(())))
     }
 
@@ -30,7 +30,7 @@ impl MayWait {
         MayWait(())
     }
 
-    /// For a worker of the maintenance lane.
+    /// For a worker of the background queue.
     pub(in crate::partition) fn on_the_lane() -> MayWait {
         MayWait(())
     }

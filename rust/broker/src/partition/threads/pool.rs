@@ -7,7 +7,7 @@ use pykafka_log::Syncer;
 use tokio::sync::oneshot;
 
 use super::may_wait::MayWait;
-use crate::network::spares::Moment;
+use crate::network::blocking_handoff::BlockingPermit;
 
 /// Threads that may wait, and the number of tasks that wait for one.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Pool {
     /// Runs `task` on the caller's thread, which may block for a short time.
     pub(in crate::partition) fn run_here<T>(
         &self,
-        moment: Moment,
+        moment: BlockingPermit,
         task: impl FnOnce(&MayWait) -> T,
     ) -> T {
         self.threads.run_here(|| MayWait::for_a_moment(moment, task))

@@ -22,13 +22,15 @@ fn frames_that_wait_for_memory_continue_one_after_the_other() {
     let budget = budget(8 * MIB);
     let mut shares = [budget.share(), budget.share(), budget.share()];
     for share in &mut shares {
-        assert!(share.try_grow(Lane::Large, 2 * MIB));
+        assert!(share.try_grow(BudgetClass::Large, 2 * MIB));
     }
     let [mut first, mut second, mut third] = shares;
-    assert!(first.try_grow(Lane::Large, 20 * MIB), "one goes beyond the bound");
-    assert!(first.try_grow(Lane::Large, 20 * MIB), "to the end of its frame");
-    let (mut second_grows, mut third_grows) =
-        (Box::pin(second.grow(Lane::Large, 20 * MIB)), Box::pin(third.grow(Lane::Large, 20 * MIB)));
+    assert!(first.try_grow(BudgetClass::Large, 20 * MIB), "one goes beyond the bound");
+    assert!(first.try_grow(BudgetClass::Large, 20 * MIB), "to the end of its frame");
+    let (mut second_grows, mut third_grows) = (
+        Box::pin(second.grow(BudgetClass::Large, 20 * MIB)),
+        Box::pin(third.grow(BudgetClass::Large, 20 * MIB)),
+    );
     assert!(poll(second_grows.as_mut()).is_pending() && poll(third_grows.as_mut()).is_pending());
     assert_eq!((budget.held(), budget.waiting()), (46 * MIB, 2));
     drop(first);
@@ -46,24 +48,24 @@ fn frames_that_wait_for_memory_continue_one_after_the_other() {
 fn ordinary_frames_have_memory_apart_from_large_ones() {
     let budget = budget(8 * MIB);
     let (mut held, mut beyond) = (budget.share(), budget.share());
-    assert!(held.try_grow(Lane::Large, 6 * MIB));
+    assert!(held.try_grow(BudgetClass::Large, 6 * MIB));
     assert!(!budget.share().try_spare(1));
-    assert!(beyond.try_grow(Lane::Large, MIB));
-    assert!(!budget.share().try_grow(Lane::Large, 1));
+    assert!(beyond.try_grow(BudgetClass::Large, MIB));
+    assert!(!budget.share().try_grow(BudgetClass::Large, 1));
     let mut ordinary = budget.share();
-    assert!(ordinary.try_grow(Lane::of(MIB), MIB));
-    assert!(ordinary.overdrawn.is_none() && beyond.overdrawn == Some(Lane::Large));
+    assert!(ordinary.try_grow(BudgetClass::of(MIB), MIB));
+    assert!(ordinary.overdrawn.is_none() && beyond.overdrawn == Some(BudgetClass::Large));
 }
 
 #[test]
 fn a_cancelled_wait_holds_no_memory() {
     let budget = budget(8 * MIB);
     let (mut held, mut beyond) = (budget.share(), budget.share());
-    assert!(held.try_grow(Lane::Large, 6 * MIB) && beyond.try_grow(Lane::Large, MIB));
+    assert!(held.try_grow(BudgetClass::Large, 6 * MIB) && beyond.try_grow(BudgetClass::Large, MIB));
     let (mut leaves, mut granted, mut stays) = (budget.share(), budget.share(), budget.share());
-    let mut leaving = Box::pin(leaves.grow(Lane::Large, MIB));
-    let mut unread = Box::pin(granted.grow(Lane::Large, MIB));
-    let mut staying = pin!(stays.grow(Lane::Large, MIB));
+    let mut leaving = Box::pin(leaves.grow(BudgetClass::Large, MIB));
+    let mut unread = Box::pin(granted.grow(BudgetClass::Large, MIB));
+    let mut staying = pin!(stays.grow(BudgetClass::Large, MIB));
     assert!(poll(leaving.as_mut()).is_pending());
     assert!(poll(unread.as_mut()).is_pending());
     assert!(poll(staying.as_mut()).is_pending());
@@ -84,9 +86,9 @@ fn larger_bound_completes_waiting_frames() {
     let queued = |bytes| Settings { queued_request_bytes_max: bytes, ..Settings::default() };
     memory.set(&queued(MIB as i64));
     let (mut held, mut beyond) = (memory.input.share(), memory.input.share());
-    assert!(held.try_grow(Lane::Large, MIB / 2) && beyond.try_grow(Lane::Large, MIB));
+    assert!(held.try_grow(BudgetClass::Large, MIB / 2) && beyond.try_grow(BudgetClass::Large, MIB));
     let mut share = memory.input.share();
-    let mut grows = pin!(share.grow(Lane::Large, MIB));
+    let mut grows = pin!(share.grow(BudgetClass::Large, MIB));
     assert!(poll(grows.as_mut()).is_pending());
     memory.set(&queued(-1));
     assert!(poll(grows).is_ready());
@@ -94,12 +96,12 @@ fn larger_bound_completes_waiting_frames() {
 
 const BOUND: usize = 16;
 const TAKERS: usize = 6;
-const LANES: [Lane; 2] = [Lane::Ordinary, Lane::Large];
+const CLASSES: [BudgetClass; 2] = [BudgetClass::Ordinary, BudgetClass::Large];
 
 #[derive(Debug, Clone)]
 enum Step {
     Take {
-        lane: Lane,
+        class: BudgetClass,
         bytes: usize,
     },
     TakeWithin {
@@ -113,9 +115,9 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let lane = prop_oneof![Just(Lane::Ordinary), Just(Lane::Large)];
+    let class = prop_oneof![Just(BudgetClass::Ordinary), Just(BudgetClass::Large)];
     prop_oneof![
-        4 => (lane, 1..=2 * BOUND).prop_map(|(lane, bytes)| Step::Take { lane, bytes }),
+        4 => (class, 1..=2 * BOUND).prop_map(|(class, bytes)| Step::Take { class, bytes }),
         1 => (1..=BOUND).prop_map(|bytes| Step::TakeWithin { bytes }),
         1 => (0..=BOUND).prop_map(|bytes| Step::Shrink { bytes }),
         2 => Just(Step::Drop),
@@ -129,12 +131,12 @@ enum Taker {
 }
 
 impl Taker {
-    fn take(mut share: Share, lane: Lane, bytes: usize) -> Taker {
-        if share.try_grow(lane, bytes) {
+    fn take(mut share: Share, class: BudgetClass, bytes: usize) -> Taker {
+        if share.try_grow(class, bytes) {
             return Taker::Holds(share);
         }
         Taker::Waits(Box::pin(async move {
-            share.grow(lane, bytes).await;
+            share.grow(class, bytes).await;
             share
         }))
         .polled()
@@ -152,7 +154,9 @@ impl Taker {
 
     fn stepped(self, step: &Step, budget: &Arc<Budget>) -> Taker {
         match (self, step) {
-            (Taker::Holds(share), Step::Take { lane, bytes }) => Taker::take(share, *lane, *bytes),
+            (Taker::Holds(share), Step::Take { class, bytes }) => {
+                Taker::take(share, *class, *bytes)
+            }
             (Taker::Holds(mut share), Step::TakeWithin { bytes }) => {
                 share.try_within(*bytes);
                 Taker::Holds(share)
@@ -179,11 +183,11 @@ proptest! {
             takers[*taker] = before.stepped(step, &budget);
             takers = takers.into_iter().map(Taker::polled).collect();
             prop_assert!(budget.held.load(Ordering::Relaxed) <= BOUND);
-            for lane in LANES {
+            for class in CLASSES {
                 let overdrawn = |taker: &&Taker| {
-                    matches!(taker, Taker::Holds(share) if share.overdrawn == Some(lane))
+                    matches!(taker, Taker::Holds(share) if share.overdrawn == Some(class))
                 };
-                let line = &budget.state.lock().lines[lane as usize];
+                let line = &budget.state.lock().lines[class as usize];
                 prop_assert_eq!(takers.iter().filter(overdrawn).count(), usize::from(line.overdrawn));
                 prop_assert!(line.waiting.is_empty() || line.overdrawn, "somebody will give back");
             }

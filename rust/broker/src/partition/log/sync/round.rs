@@ -39,7 +39,7 @@ impl SyncRound {
     }
 }
 
-/// A round that was started; the end of its turn runs it.
+/// A round that was started; the drop of its guard runs it.
 pub(in crate::partition) struct Begun(pub(super) Arc<Log>);
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use pykafka_forks::{Mutex, MutexGuard};
 
-/// The partition's mutex. Only a turn locks it, so that each critical section is followed by its
+/// The partition's mutex. Only a guard locks it, so that each critical section is followed by its
 /// actions.
 pub(in crate::partition) struct Guarded<T>(Mutex<T>);
 

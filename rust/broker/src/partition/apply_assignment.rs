@@ -6,15 +6,15 @@ use std::sync::Arc;
 use pykafka_log::{Expired, Log, LogConfig, StorageError};
 use pykafka_record::LeaderEpoch;
 
-use super::leaving::Deletions;
+use super::guard::PartitionGuard;
+use super::pending_deletions::Deletions;
 use super::replication::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
-use super::threads::lane::Urgency;
-use super::turn::Turn;
+use super::threads::background::Urgency;
 use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
-use crate::partition::log::open::log_slot::{Departure, LogSlot};
-use crate::partition::work::queue::{Left, Writer};
+use crate::partition::log::open_log::log_slot::{Departure, LogSlot};
+use crate::partition::write_queue::queue::{Left, WriterToken};
 use crate::seam::event::faults::{Faults, LogFault};
 
 impl Partition {
@@ -25,30 +25,30 @@ impl Partition {
     /// written to an open log asynchronously: after the append in progress (old epoch), and before
     /// the first append of the new epoch.
     pub fn assign(&self, assignment: Assignment, config: &Arc<LogConfig>) -> Change {
-        let mut turn = self.turn();
-        turn.configure(config);
-        let change = turn.replication.assign(assignment, self.host.clock.now_ns());
+        let mut guard = self.lock();
+        guard.configure(config);
+        let change = guard.replication.assign(assignment, self.host.clock.now_ns());
         match change {
             Change::Ignored => {}
-            Change::Updated => turn.isr_changed(),
+            Change::Updated => guard.isr_changed(),
             Change::BecameFollower | Change::BecameLeader => {
-                turn.fail_waiters(KafkaError::NotLeaderOrFollower);
-                turn.version += 1;
+                guard.fail_waiters(KafkaError::NotLeaderOrFollower);
+                guard.version += 1;
             }
         }
-        turn.list_as_replicated();
-        if turn.is_epoch_due() {
-            turn.drain_after();
+        guard.list_as_replicated();
+        if guard.is_epoch_due() {
+            guard.drain_after();
         }
         change
     }
 
     /// Writes a new leader epoch to an open log. If that fails, the partition goes offline.
-    pub(super) fn begin_due_epoch(&self, log: &Arc<Log>, writer: &Writer) {
-        if !self.turn().is_epoch_due() || self.begin_leader_epoch(log, writer).is_err() {
+    pub(super) fn begin_due_epoch(&self, log: &Arc<Log>, writer: &WriterToken) {
+        if !self.lock().is_epoch_due() || self.begin_leader_epoch(log, writer).is_err() {
             return;
         }
-        self.turn().progress(log);
+        self.lock().progress(log);
     }
 
     /// Makes an ISR pending; `None` if it is not possible any more, or if another one is in flight.
@@ -59,32 +59,32 @@ impl Partition {
         isr: Vec<BrokerState>,
     ) -> Option<ProposalId> {
         let eligible = self.host.eligible.load();
-        self.turn().replication.propose(leader_epoch, partition_epoch, isr, &eligible)
+        self.lock().replication.propose(leader_epoch, partition_epoch, isr, &eligible)
     }
 
     /// Applies the controller's response, unless the proposal was replaced. Returns true if the
     /// proposal is still in flight.
     pub fn settle_isr(&self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
-        let mut turn = self.turn();
-        if turn.replication.settle(proposal, outcome) {
-            turn.isr_changed();
+        let mut guard = self.lock();
+        if guard.replication.settle(proposal, outcome) {
+            guard.isr_changed();
         }
-        turn.replication.proposal() == Some(proposal)
+        guard.replication.proposal() == Some(proposal)
     }
 
     /// Fails all waiting requests with the error of the `departure`. The log's directory is renamed
     /// after the last write to it, by a thread that may wait for that, and its files are removed
-    /// later. Call [`Leaving::begin`] first.
+    /// later. Call [`PendingDeletions::begin`] first.
     ///
-    /// [`Leaving::begin`]: super::leaving::names::Leaving::begin
+    /// [`PendingDeletions::begin`]: super::pending_deletions::names::PendingDeletions::begin
     pub(super) fn delete(&self, departure: Departure, deletions: &Arc<Deletions>) {
-        self.turn().delete(departure, deletions);
+        self.lock().delete(departure, deletions);
         self.send_to_work(Urgency::Asked);
     }
 
     /// Renames the directory of a deleted partition. If that fails, the directory stays as a stray,
     /// which the next start finds.
-    pub(super) fn remove_files(&self, log: &LogSlot, _writer: &Writer) {
+    pub(super) fn remove_files(&self, log: &LogSlot, _writer: &WriterToken) {
         let directory = &self.host.directory;
         let removed = match log {
             LogSlot::Open(log) => directory.delete_log(log),
@@ -98,7 +98,7 @@ impl Partition {
         if let Err(error) = removed {
             self.host.report_failed(&error);
         }
-        if let Some(next) = self.host.leaving.end(self) {
+        if let Some(next) = self.host.pending_deletions.end(self) {
             next.begin_drain();
         }
     }
@@ -106,7 +106,7 @@ impl Partition {
     /// Fails all waiting requests; the partition serves nothing afterwards. The directory closes
     /// the log.
     pub fn close(&self) {
-        self.turn().retire(LogSlot::Failed, KafkaError::NotLeaderOrFollower);
+        self.lock().retire(LogSlot::Failed, KafkaError::NotLeaderOrFollower);
     }
 
     /// Moves the log start offset to `offset` (−1 for the high watermark). Returns the log and its
@@ -117,10 +117,10 @@ impl Partition {
     pub(super) fn delete_before(
         &self,
         offset: i64,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<(Arc<Log>, i64), KafkaError> {
         let log = self.open_log(writer)?;
-        let high_watermark = self.turn_as_leader(None)?.0.replication.high_watermark();
+        let high_watermark = self.lock_as_leader(None)?.0.replication.high_watermark();
         let offset = if offset == -1 { high_watermark } else { offset };
         if !(0..=high_watermark).contains(&offset) {
             return Err(KafkaError::OffsetOutOfRange);
@@ -135,7 +135,7 @@ impl Partition {
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`.
-    pub(super) fn enforce_retention(&self, writer: &Writer) -> Result<(), KafkaError> {
+    pub(super) fn enforce_retention(&self, writer: &WriterToken) -> Result<(), KafkaError> {
         if !self.may_expire(writer) {
             return Ok(());
         }
@@ -164,10 +164,10 @@ impl Partition {
     fn remove_expired(&self, expired: Expired) {
         let Some(log) = self.opened_log() else { return };
         let removed = log.remove_expired(expired);
-        let mut turn = self.turn();
+        let mut guard = self.lock();
         // The batches that could not be compacted may have been deleted.
-        if turn.stored(removed).is_ok() {
-            turn.change_faults(|faults| faults.end(LogFault::Uncleanable));
+        if guard.stored(removed).is_ok() {
+            guard.change_faults(|faults| faults.end(LogFault::Uncleanable));
         }
     }
 
@@ -180,26 +180,26 @@ impl Partition {
     ) -> Result<T, KafkaError> {
         let before = log.log_start_offset();
         let done = work();
-        let mut turn = self.turn();
+        let mut guard = self.lock();
         if log.log_start_offset() > before {
-            turn.log_start_advanced(log);
+            guard.log_start_advanced(log);
         }
-        turn.stored(done)
+        guard.stored(done)
     }
 
     /// True if retention might have to delete something; only then the log must be opened for it.
-    fn may_expire(&self, writer: &Writer) -> bool {
+    fn may_expire(&self, writer: &WriterToken) -> bool {
         match self.unopened(writer) {
             None | Some(Survey::Unknown) => true,
             Some(Survey::Nothing) => false,
             Some(Survey::Done(survey, start)) => {
-                survey.may_expire(&self.turn().config, start, self.host.clock.now_ms())
+                survey.may_expire(&self.lock().config, start, self.host.clock.now_ms())
             }
         }
     }
 }
 
-impl Turn<'_> {
+impl PartitionGuard<'_> {
     fn configure(&mut self, config: &Arc<LogConfig>) {
         if Arc::ptr_eq(&self.config, config) {
             return;

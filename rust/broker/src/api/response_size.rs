@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn large_replies_reserve_memory_before_encoding_and_keep_their_size_after() {
         let broker = Broker::in_memory().with_topic(PARTITIONS, &[]);
-        let (answers, image) = (&broker.ctx.network.memory.answers, broker.ctx.image.load());
+        let (answers, image) = (&broker.ctx.network.memory.responses, broker.ctx.image.load());
         let estimate = bytes_max(&image, ApiKey::METADATA, 8, &[255, 255, 255, 255, 1, 0, 0]);
         let others: Vec<Share> = iter::from_fn(|| answers.try_room(estimate)).collect();
         let held = estimate * others.len();
         assert_eq!(answers.bytes(), held);
-        assert!(held <= Parts::of(1 << 28).answers + estimate);
+        assert!(held <= Parts::of(1 << 28).responses + estimate);
 
         let mut waiting = pending(asked(&broker));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -118,7 +118,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::partition::replicate::Replica;
+    use crate::partition::follower_fetch::Replica;
     use crate::seam::image::PartitionEntry;
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, NODE, TOPIC, batch, replicated};

@@ -32,7 +32,7 @@ use crate::partition::append::queued::Append;
 const HOLDS_NS: u64 = 60_000_000_000;
 /// Maximum batches in a note: somewhat more than a producer may have in flight. A new one replaces
 /// the oldest.
-const TOLD_MAX: usize = 16;
+const REJECTED_MAX: usize = 16;
 /// Maximum producers per partition. Batches of further producers are only checked by their
 /// sequences.
 const PRODUCERS_MAX: usize = 100;
@@ -40,7 +40,7 @@ const PRODUCERS_MAX: usize = 100;
 /// The rejected batches of a partition. The lock is held only briefly, and no other lock is taken
 /// under it.
 #[derive(Debug, Default)]
-pub(in crate::partition) struct Refused {
+pub(in crate::partition) struct RetryOrder {
     notes: Mutex<BTreeMap<ProducerId, Note>>,
     /// Time when the last note expires; 0 without notes, which makes the check cheap.
     until_ns: AtomicU64,
@@ -52,7 +52,7 @@ pub(in crate::partition) struct Refused {
 struct Note {
     epoch: ProducerEpoch,
     /// In the order of rejection; never empty.
-    told: Vec<Told>,
+    rejected: Vec<Rejected>,
     /// Error of the last rejection.
     error: KafkaError,
     /// Time of the last rejection.
@@ -70,7 +70,7 @@ struct Arrival {
 
 /// A batch that was rejected with a retriable error.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct Rejected {
     /// Its arrival at the rejection.
     arrival: Arrival,
     /// True if it was appended from another connection since.
@@ -79,7 +79,7 @@ struct Told {
 
 /// The batch with the lowest sequence among those that will be resent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::partition) struct FirstRefused {
+pub(in crate::partition) struct FirstRejected {
     /// Sequence of the first record.
     pub(in crate::partition) base_sequence: i32,
     /// Error for later batches of the producer.
@@ -117,9 +117,9 @@ fn is_before(sequence: i32, other: i32) -> bool {
     other.wrapping_sub(sequence).wrapping_sub(1) & i32::MAX < i32::MAX / 2
 }
 
-impl Told {
-    fn of(Sent { arrival, .. }: Sent) -> Told {
-        Told { arrival, is_appended: false }
+impl Rejected {
+    fn of(Sent { arrival, .. }: Sent) -> Rejected {
+        Rejected { arrival, is_appended: false }
     }
 
     fn is_same_batch(&self, sent: Sent) -> bool {
@@ -133,54 +133,54 @@ impl Told {
 
 impl Note {
     fn of(sent: Sent, error: KafkaError, now_ns: u64) -> Note {
-        Note { epoch: sent.epoch, told: vec![Told::of(sent)], error, at_ns: now_ns }
+        Note { epoch: sent.epoch, rejected: vec![Rejected::of(sent)], error, at_ns: now_ns }
     }
 
     fn holds(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.at_ns) < HOLDS_NS
     }
 
-    fn first(&self) -> FirstRefused {
+    fn first(&self) -> FirstRejected {
         let earlier = |one, other| if is_before(other, one) { other } else { one };
-        let first = self.told.iter().map(|told| told.arrival.base_sequence).reduce(earlier);
-        FirstRefused { base_sequence: first.expect("it is never empty"), error: self.error }
+        let first = self.rejected.iter().map(|one| one.arrival.base_sequence).reduce(earlier);
+        FirstRejected { base_sequence: first.expect("it is never empty"), error: self.error }
     }
 
     /// Records the arrival of `sent`. Removes earlier batches that were rejected before it, if the
     /// client has abandoned them or if they are appended.
     fn came(&mut self, sent: Sent) {
-        let Some(place) = self.told.iter().position(|told| told.is_same_batch(sent)) else {
+        let Some(place) = self.rejected.iter().position(|one| one.is_same_batch(sent)) else {
             return;
         };
-        let comes_again = self.told[place].arrival == sent.arrival;
-        let later = self.told.split_off(place);
-        self.told.retain(|told| !(told.is_before(sent) && (comes_again || told.is_appended)));
-        self.told.extend(later);
+        let comes_again = self.rejected[place].arrival == sent.arrival;
+        let later = self.rejected.split_off(place);
+        self.rejected.retain(|one| !(one.is_before(sent) && (comes_again || one.is_appended)));
+        self.rejected.extend(later);
     }
 
     /// Records that `sent` was rejected with a retriable error.
     fn comes_again(&mut self, sent: Sent) -> bool {
-        self.told.retain(|told| !told.is_same_batch(sent));
-        if self.told.len() == TOLD_MAX {
-            self.told.remove(0);
+        self.rejected.retain(|one| !one.is_same_batch(sent));
+        if self.rejected.len() == REJECTED_MAX {
+            self.rejected.remove(0);
         }
-        self.told.push(Told::of(sent));
+        self.rejected.push(Rejected::of(sent));
         true
     }
 
     /// Records that `sent` was appended; returns false if no other batch will be resent.
     fn is_through(&mut self, sent: Sent) -> bool {
-        self.told.retain(|told| told.arrival != sent.arrival);
-        for told in self.told.iter_mut().filter(|told| told.is_same_batch(sent)) {
-            told.is_appended = true;
+        self.rejected.retain(|one| one.arrival != sent.arrival);
+        for one in self.rejected.iter_mut().filter(|one| one.is_same_batch(sent)) {
+            one.is_appended = true;
         }
-        !self.told.is_empty()
+        !self.rejected.is_empty()
     }
 
     /// Handles an out-of-order error for `sent`; returns false if its client gets the error, and so
     /// starts another epoch.
     fn is_out_of_order(&mut self, sent: Sent) -> bool {
-        self.told.iter().all(|told| told.arrival != sent.arrival)
+        self.rejected.iter().all(|one| one.arrival != sent.arrival)
     }
 
     /// Records another rejection; returns false if it is unrelated to this note.
@@ -195,14 +195,14 @@ impl Note {
     }
 }
 
-impl Refused {
+impl RetryOrder {
     /// Returns the first batch of the same producer and epoch that will be resent, if `append` is
     /// that batch or a later one.
     pub(in crate::partition) fn first(
         &self,
         append: &Append,
         clock: &dyn Clock,
-    ) -> Option<FirstRefused> {
+    ) -> Option<FirstRejected> {
         if self.until_ns.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -246,7 +246,7 @@ impl Refused {
     pub(in crate::partition) fn judged(
         &self,
         append: &Append,
-        first: Option<FirstRefused>,
+        first: Option<FirstRejected>,
         appended: Result<AppendInfo, AppendError>,
         clock: &dyn Clock,
     ) -> Result<AppendInfo, AppendRefusal> {

@@ -1,11 +1,12 @@
 //! The memory of responses, from before they are built until their peers have received them.
 //!
 //! # Theory of operation
-//! Memory for a response is reserved before the response is built: [`Answers::room`] waits for its
-//! upper bound, and the reservation is lowered once the size is known. The [`Share`] moves with the
-//! bytes, through the reply into the output of the connection, and is freed when everything is sent
-//! or the connection ends. So responses take at most the bound, plus one response (two if one of
-//! them is large). Bytes that are sent from a file are never in memory and do not count.
+//! Memory for a response is reserved before the response is built: [`ResponseMemory::room`] waits
+//! for its upper bound, and the reservation is lowered once the size is known. The [`Share`] moves
+//! with the bytes, through the reply into the output of the connection, and is freed when
+//! everything is sent or the connection ends. So responses take at most the bound, plus one
+//! response (two if one of them is large). Bytes that are sent from a file are never in memory and
+//! do not count.
 //!
 //! Responses below [`SMALL_BYTES_MAX`] are built without a reservation, and count only if a peer
 //! does not receive them at once: they are part of the fixed cost of a connection.
@@ -24,7 +25,7 @@ use pykafka_log::Clock;
 use tokio::time::timeout;
 
 use crate::network::connections::Closing;
-use crate::network::memory::budget::{Budget, Lane, Share};
+use crate::network::memory::budget::{Budget, BudgetClass, Share};
 use crate::slots::Slots;
 
 /// Smaller responses are built without a reservation.
@@ -40,7 +41,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const REASON: &str = "its peer takes no answers, and others wait for the memory that they hold";
 
 /// The responses in memory.
-pub(crate) struct Answers {
+pub(crate) struct ResponseMemory {
     budget: Arc<Budget>,
     /// Maximum bytes of records in memory for one response.
     records_bytes_max: usize,
@@ -60,15 +61,15 @@ struct State {
 
 /// A connection whose peer has not received all responses. Dropping it ends the observation.
 pub(crate) struct Unsent<'a> {
-    answers: &'a Answers,
+    answers: &'a ResponseMemory,
     id: u64,
     entry: Arc<Entry>,
 }
 
-impl Answers {
-    pub(crate) fn new(bytes_max: usize) -> Answers {
+impl ResponseMemory {
+    pub(crate) fn new(bytes_max: usize) -> ResponseMemory {
         let budget = Arc::new(Budget::new(bytes_max));
-        Answers { budget, records_bytes_max: bytes_max / 4, unsent: Slots::new() }
+        ResponseMemory { budget, records_bytes_max: bytes_max / 4, unsent: Slots::new() }
     }
 
     /// Bytes of responses that are built, or that wait for their peers.
@@ -94,7 +95,7 @@ impl Answers {
     /// Reserves memory for a response of at most `bytes`, if that is possible without waiting.
     pub(crate) fn try_room(&self, bytes: usize) -> Option<Share> {
         let mut room = self.budget.share();
-        let is_there = bytes < SMALL_BYTES_MAX || room.try_grow(Lane::of(bytes), bytes);
+        let is_there = bytes < SMALL_BYTES_MAX || room.try_grow(BudgetClass::of(bytes), bytes);
         is_there.then_some(room)
     }
 
@@ -105,7 +106,7 @@ impl Answers {
         }
         let mut room = self.budget.share();
         {
-            let mut grown = pin!(room.grow(Lane::of(bytes), bytes));
+            let mut grown = pin!(room.grow(BudgetClass::of(bytes), bytes));
             while timeout(LOOK_INTERVAL, grown.as_mut()).await.is_err() {
                 self.close_stalled(clock.now_ns());
             }
@@ -203,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn replies_that_grow_do_not_deadlock_on_memory() {
-        let (answers, clock) = (&Answers::new(100 << 10), &ManualClock::new(0));
+        let (answers, clock) = (&ResponseMemory::new(100 << 10), &ManualClock::new(0));
         let all = answers.room(100 << 10, clock).await;
         let beyond = answers.room(40 << 10, clock).await;
         let in_line =
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn memory_is_reserved_before_encoding_and_corrected_after() {
-        let answers = Answers::new(1 << 20);
+        let answers = ResponseMemory::new(1 << 20);
         let mut room = answers.try_room(700 << 10).expect("nobody holds any");
         let beyond = answers.try_room(700 << 10).expect("one goes beyond the bound");
         assert!(answers.try_room(700 << 10).is_none());
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn connections_stalled_longest_are_closed_until_enough_memory_is_freed() {
-        let (answers, connections) = (Answers::new(100), Connections::new());
+        let (answers, connections) = (ResponseMemory::new(100), Connections::new());
         let closings: Vec<_> = (0..4).map(|_| closing(&connections)).collect();
         let unsent: Vec<_> =
             (0..).zip(&closings).map(|(at, closing)| answers.watch(50, closing, at)).collect();

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use pykafka_log::{Dirtiness, Log, LogConfig, OpenError, Recovery};
 
 use crate::kafka_error::KafkaError;
-use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::replication::Role;
 use crate::partition::threads::may_wait::MayWait;
-use crate::partition::work::queue::Writer;
+use crate::partition::write_queue::queue::WriterToken;
 use crate::partition::{Partition, Survey};
 use crate::seam::event::faults::LogFault;
 
@@ -36,13 +36,13 @@ impl Partition {
         });
     }
 
-    fn inspect_unopened(&self, writer: &Writer) {
-        let turn = self.turn();
-        if !matches!(turn.log, LogSlot::Unopened) {
+    fn inspect_unopened(&self, writer: &WriterToken) {
+        let guard = self.lock();
+        if !matches!(guard.log, LogSlot::Unopened) {
             return;
         }
-        let config = turn.config.clone();
-        drop(turn);
+        let config = guard.config.clone();
+        drop(guard);
         let found = self.host.directory.inspect(&self.topic, self.index, self.topic_id, config);
         let (fault, reason) = match found {
             Ok(Some(damage)) => (LogFault::ReadOnly, damage.to_string()),
@@ -50,14 +50,14 @@ impl Partition {
             Err(error) => (LogFault::Offline, error.to_string()),
             Ok(None) => return self.inspect_unreadable(writer),
         };
-        let mut turn = self.turn();
-        if matches!(turn.log, LogSlot::Unopened) {
-            turn.change_faults(|faults| faults.begin(fault, reason));
+        let mut guard = self.lock();
+        if matches!(guard.log, LogSlot::Unopened) {
+            guard.change_faults(|faults| faults.begin(fault, reason));
         }
     }
 
     /// Opens a log that had an unreadable batch in an earlier run.
-    fn inspect_unreadable(&self, writer: &Writer) {
+    fn inspect_unreadable(&self, writer: &WriterToken) {
         if self.host.directory.is_unreadable(&self.topic, self.index) {
             // The error was reported where it occurred.
             let _ = self.open_log(writer);
@@ -65,14 +65,14 @@ impl Partition {
     }
 
     /// Returns the survey of a log that is not open.
-    pub(in crate::partition) fn unopened(&self, writer: &Writer) -> Option<Survey> {
-        let is_unopened = matches!(self.turn().log, LogSlot::Unopened);
+    pub(in crate::partition) fn unopened(&self, writer: &WriterToken) -> Option<Survey> {
+        let is_unopened = matches!(self.lock().log, LogSlot::Unopened);
         is_unopened.then(|| self.survey(writer))
     }
 
     /// Surveys an unopened log on disk, only once, because it does not change while it is unopened.
-    fn survey(&self, _writer: &Writer) -> Survey {
-        if let Some(survey) = self.turn().survey {
+    fn survey(&self, _writer: &WriterToken) -> Survey {
+        if let Some(survey) = self.lock().survey {
             return survey;
         }
         let directory = &self.host.directory;
@@ -81,7 +81,7 @@ impl Partition {
             None if directory.has_partition(&self.topic, self.index) => Survey::Unknown,
             None => Survey::Nothing,
         };
-        *self.turn().survey.insert(survey)
+        *self.lock().survey.insert(survey)
     }
 
     /// Estimates the bytes that a compaction could clean in a log that is not open. `None` if it is
@@ -91,52 +91,55 @@ impl Partition {
             return None;
         }
         let survey =
-            |partition: &Partition, writer: &Writer| Ok(partition.survey_dirtiness(writer));
+            |partition: &Partition, writer: &WriterToken| Ok(partition.survey_dirtiness(writer));
         self.with_writer(may_wait, survey).ok()?
     }
 
     /// The result is kept until the settings change.
-    fn survey_dirtiness(&self, writer: &Writer) -> Option<Dirtiness> {
+    fn survey_dirtiness(&self, writer: &WriterToken) -> Option<Dirtiness> {
         match self.unopened(writer)? {
             Survey::Nothing => return Some(Dirtiness::default()),
             Survey::Unknown => return None,
             Survey::Done(..) => {}
         }
-        let turn = self.turn();
-        if turn.dirtiness_on_disk.is_some() {
-            return turn.dirtiness_on_disk;
+        let guard = self.lock();
+        if guard.dirtiness_on_disk.is_some() {
+            return guard.dirtiness_on_disk;
         }
-        let config = turn.config.clone();
-        drop(turn);
+        let config = guard.config.clone();
+        drop(guard);
         let found = self.host.directory.survey_dirtiness(&self.topic, self.index, &config);
-        let mut turn = self.turn();
-        if Arc::ptr_eq(&turn.config, &config) {
-            turn.dirtiness_on_disk = found;
+        let mut guard = self.lock();
+        if Arc::ptr_eq(&guard.config, &config) {
+            guard.dirtiness_on_disk = found;
         }
         found
     }
 
     /// See [`Partition::log`]. The log is not served before all of this is done.
-    pub(in crate::partition) fn open_log(&self, writer: &Writer) -> Result<Arc<Log>, KafkaError> {
+    pub(in crate::partition) fn open_log(
+        &self,
+        writer: &WriterToken,
+    ) -> Result<Arc<Log>, KafkaError> {
         let config = {
-            let turn = self.turn();
-            match &turn.log {
+            let guard = self.lock();
+            match &guard.log {
                 LogSlot::Open(log) => return Ok(log.clone()),
                 LogSlot::Failed => return Err(KafkaError::KafkaStorageError),
                 LogSlot::Left(departure) => return Err(departure.error()),
-                LogSlot::Unopened => turn.config.clone(),
+                LogSlot::Unopened => guard.config.clone(),
             }
         };
         let opened = self.open_unopened(config, writer);
         // Requests to a failed or deleted log do not read this flag.
-        self.turn().is_opening_refused = opened.is_err();
+        self.lock().is_opening_refused = opened.is_err();
         opened
     }
 
     fn open_unopened(
         &self,
         config: Arc<LogConfig>,
-        writer: &Writer,
+        writer: &WriterToken,
     ) -> Result<Arc<Log>, KafkaError> {
         let directory = &self.host.directory;
         let (log, recovery) = match self.open_files(config) {
@@ -144,18 +147,18 @@ impl Partition {
             // If there is no space for the files that recovery rebuilds, or no file descriptor, the
             // log stays unopened, and its next use retries.
             Err(OpenError::Storage(error)) if error.is_refusal() => {
-                return Err(self.turn().storage_failed(&error));
+                return Err(self.lock().storage_failed(&error));
             }
-            Err(error) => return Err(self.turn().fail(&error.to_string())),
+            Err(error) => return Err(self.lock().fail(&error.to_string())),
         };
         self.report_recovery(&recovery);
         let damage = recovery.damage.as_ref().map(ToString::to_string);
-        self.turn().change_faults(|faults| faults.opened(damage));
+        self.lock().change_faults(|faults| faults.opened(damage));
         // Recovered records were written in an earlier run. They are synced once, here, before they
         // can be read.
-        if recovery.damage.is_none() && self.turn().syncs_every_append() {
+        if recovery.damage.is_none() && self.lock().syncs_every_append() {
             let flushed = log.flush();
-            self.turn().stored(flushed)?;
+            self.lock().stored(flushed)?;
         }
         let high_watermark = directory.high_watermark(&self.topic, self.index);
         self.begin_leader_epoch(&log, writer)?;
@@ -179,9 +182,9 @@ impl Partition {
 
     /// Serves the log from now on.
     fn publish(&self, log: &Arc<Log>, high_watermark: Option<i64>) -> Result<(), KafkaError> {
-        let mut turn = self.turn();
-        match turn.log {
-            LogSlot::Unopened => turn.log = LogSlot::Open(log.clone()),
+        let mut guard = self.lock();
+        match guard.log {
+            LogSlot::Unopened => guard.log = LogSlot::Open(log.clone()),
             LogSlot::Left(departure) => {
                 log.discard();
                 return Err(departure.error());
@@ -189,16 +192,16 @@ impl Partition {
             // The directory will close it.
             LogSlot::Open(_) | LogSlot::Failed => return Err(KafkaError::KafkaStorageError),
         }
-        log.update_config(turn.config.clone());
-        let ends = turn.ends(log);
+        log.update_config(guard.config.clone());
+        let ends = guard.ends(log);
         match high_watermark {
-            Some(checkpoint) => turn.replication.restore_high_watermark(checkpoint, ends),
-            None => turn.replication.log_start_advanced(ends),
+            Some(checkpoint) => guard.replication.restore_high_watermark(checkpoint, ends),
+            None => guard.replication.log_start_advanced(ends),
         }
-        turn.progress(log);
-        log.on_high_watermark_updated(turn.replication.high_watermark());
-        turn.touch();
-        turn.check_unreadable();
+        guard.progress(log);
+        log.on_high_watermark_updated(guard.replication.high_watermark());
+        guard.touch();
+        guard.check_unreadable();
         Ok(())
     }
 
@@ -207,17 +210,17 @@ impl Partition {
     pub(in crate::partition) fn begin_leader_epoch(
         &self,
         log: &Log,
-        _writer: &Writer,
+        _writer: &WriterToken,
     ) -> Result<(), KafkaError> {
         let (epoch, log_end_offset, is_newest) = {
-            let mut turn = self.turn();
-            if turn.replication.role() != Role::Leader {
+            let mut guard = self.lock();
+            if guard.replication.role() != Role::Leader {
                 return Ok(());
             }
             let log_end_offset = log.log_end_offset();
-            turn.replication.begin_leader_epoch(log_end_offset);
-            let epoch = turn.replication.assignment().leader_epoch;
-            (epoch, log_end_offset, turn.replication.is_newest_epoch(log.latest_epoch()))
+            guard.replication.begin_leader_epoch(log_end_offset);
+            let epoch = guard.replication.assignment().leader_epoch;
+            (epoch, log_end_offset, guard.replication.is_newest_epoch(log.latest_epoch()))
         };
         if log.is_read_only() || !is_newest {
             return Ok(());
@@ -226,10 +229,10 @@ impl Partition {
             // The epoch is stored before the first append, which needs space too; until then, the
             // log can be read.
             Err(error) if error.is_refusal() => {
-                self.turn().storage_failed(&error);
+                self.lock().storage_failed(&error);
                 Ok(())
             }
-            assigned => self.turn().stored(assigned),
+            assigned => self.lock().stored(assigned),
         }
     }
 }

@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 use crate::context::Context;
 use crate::network::outcome::Outcome;
 
-use crate::network::answers::SMALL_BYTES_MAX;
 use crate::network::memory::budget::Share;
+use crate::network::response_memory::SMALL_BYTES_MAX;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::{Event, RequestEvent};
-use crate::seam::requests::{Room, Said};
+use crate::seam::requests::{NextStep, Room};
 
 /// A larger body takes about a time slice to measure, so another thread than the network threads
 /// measures it.
@@ -64,7 +64,7 @@ pub(crate) fn park(
         let event = RequestEvent { id, connection, header, body, room: room.clone() };
         open.ctx.events.push(Event::Request(Box::new(event)));
         let Some(body) = answered(&open.ctx, &room, answer).await else { return stopped() };
-        let answers = &open.ctx.network.memory.answers;
+        let answers = &open.ctx.network.memory.responses;
         let room_of_answer = match room.take_answer() {
             Some(room) => room,
             // Python has released it, and the response is small or another node has encoded it.
@@ -78,14 +78,18 @@ pub(crate) fn park(
 
 /// Waits for the response, and reserves memory for it as often as Python requests it; `None` if the
 /// broker stops.
-async fn answered(ctx: &Context, room: &Room, mut said: oneshot::Receiver<Said>) -> Option<Bytes> {
+async fn answered(
+    ctx: &Context,
+    room: &Room,
+    mut said: oneshot::Receiver<NextStep>,
+) -> Option<Bytes> {
     loop {
         match said.await.ok()? {
-            Said::Answer(body) => return Some(body),
-            Said::Reserve { token, bytes, next } => {
+            NextStep::Answer(body) => return Some(body),
+            NextStep::Reserve { token, bytes, next } => {
                 // A holder of memory must not wait for more.
                 drop(room.take_answer());
-                room.reserve_answer(ctx.network.memory.answers.room(bytes, &*ctx.clock).await);
+                room.reserve_answer(ctx.network.memory.responses.room(bytes, &*ctx.clock).await);
                 ctx.events.push(Event::Maintained { token, error_code: 0, offset: -1 });
                 said = next;
             }

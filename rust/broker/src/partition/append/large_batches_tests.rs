@@ -15,7 +15,7 @@ use pykafka_wire::{ApiKey, list_offsets, produce};
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::{Outcome, PendingOutcome};
 use crate::partition::Host;
-use crate::partition::append::large::LargeRoom;
+use crate::partition::append::large_batches::LargeBatchPermit;
 use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::append::queued::Append;
 use crate::partition::threads::may_wait::MayWait;
@@ -87,7 +87,7 @@ fn host(broker: &Broker) -> Arc<Host> {
 
 /// The permit, and large appends to the first `count` partitions that wait for it. No thread is
 /// working.
-fn waiting_for_room(broker: &Broker, count: i32) -> (LargeRoom, Vec<PendingOutcome>) {
+fn waiting_for_room(broker: &Broker, count: i32) -> (LargeBatchPermit, Vec<PendingOutcome>) {
     let host = host(broker);
     let room = host.large.take().expect("nobody has it");
     let waiting = (0..count).map(|partition| pending(produce_to(broker, partition, &large())));
@@ -233,7 +233,10 @@ fn the_validation_of_a_large_append_ends_when_its_request_is_closed() {
 }
 
 /// The permit, and look-ups in a large batch that wait for it.
-fn looking_for_room(broker: &Broker, room: LargeRoom) -> (LargeRoom, Vec<PendingOutcome>) {
+fn looking_for_room(
+    broker: &Broker,
+    room: LargeBatchPermit,
+) -> (LargeBatchPermit, Vec<PendingOutcome>) {
     let (host, many) = (host(broker), MANY as usize);
     let mut waiting: Vec<_> =
         (0..many).map(|_| pending(look_up(broker, &[FREE, STORED, FREE]))).collect();
@@ -272,7 +275,7 @@ fn look_ups_in_large_batches_wait_for_each_other_and_block_no_others() {
     }
 }
 
-fn polled(wait: Pin<&mut impl Future<Output = LargeRoom>>) -> Poll<LargeRoom> {
+fn polled(wait: Pin<&mut impl Future<Output = LargeBatchPermit>>) -> Poll<LargeBatchPermit> {
     wait.poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -293,7 +296,7 @@ fn look_ups_and_appends_alternate_in_the_use_of_the_large_buffer() {
             };
             assert_eq!(large.waiting(), (left, left), "one of each has had it");
             drop(look_ups.remove(0));
-            drop::<LargeRoom>(room);
+            drop::<LargeBatchPermit>(room);
         }
         for append in appends {
             assert_eq!(produced(Outcome::Pending(append)), (0, 0));

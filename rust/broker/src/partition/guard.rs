@@ -1,10 +1,10 @@
 //! A critical section of a partition, and the actions that must follow it.
 //!
-//! A [`Turn`] holds the partition's mutex, and collects the waiters to notify and the sync to run
-//! after its release. Dropping it does all of this in order: if the log has failed, all waiters
-//! fail; the mutex is released; the sync that was started is handed over; waiters are notified; the
-//! queue is drained. So no path out of a critical section, such as an early return, can forget a
-//! waiter.
+//! A [`PartitionGuard`] holds the partition's mutex, and collects the waiters to notify and the
+//! sync to run after its release. Dropping it does all of this in order: if the log has failed, all
+//! waiters fail; the mutex is released; the sync that was started is handed over; waiters are
+//! notified; the queue is drained. So no path out of a critical section, such as an early return,
+//! can forget a waiter.
 
 pub(super) mod guarded;
 
@@ -21,15 +21,15 @@ use tokio::sync::oneshot;
 use super::replication::Replication;
 use super::replication::follower::Follower;
 use super::replication::{LogEnds, Role, View};
-use super::threads::contained::contained;
-use super::threads::lane::Urgency;
+use super::threads::background::Urgency;
+use super::threads::catch_panic::contained;
 use super::waiters::{Ack, Promise, TellLow, Wakeups};
-use super::work::queue::Command;
+use super::write_queue::queue::Command;
 use super::{Inner, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
 use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::append::queued::Append;
-use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::log::sync::round::Begun;
 use crate::seam::event::faults::{Faults, LogFault};
 use crate::seam::event::{DiskStateKind, Event};
@@ -37,7 +37,7 @@ use crate::seam::log_ring::Level;
 
 /// A critical section. The fields are dropped in this order: the mutex is released before waiters
 /// are notified.
-pub(super) struct Turn<'a> {
+pub(super) struct PartitionGuard<'a> {
     inner: MutexGuard<'a, Inner>,
     after: After<'a>,
 }
@@ -56,7 +56,7 @@ struct After<'a> {
 
 impl Partition {
     /// Starts a critical section.
-    pub(super) fn turn(&self) -> Turn<'_> {
+    pub(super) fn lock(&self) -> PartitionGuard<'_> {
         let after = After {
             partition: self,
             wakeups: Wakeups::default(),
@@ -66,18 +66,18 @@ impl Partition {
             refused: Vec::new(),
             openers: Vec::new(),
         };
-        Turn { inner: self.inner.lock(), after }
+        PartitionGuard { inner: self.inner.lock(), after }
     }
 
-    /// Returns a turn and the log if this broker is the leader in `current_leader_epoch` (`None`:
+    /// Returns a guard and the log if this broker is the leader in `current_leader_epoch` (`None`:
     /// in any epoch).
-    pub(super) fn turn_as_leader(
+    pub(super) fn lock_as_leader(
         &self,
         current_leader_epoch: Option<LeaderEpoch>,
-    ) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
-        let turn = self.turn();
-        turn.check_leader(current_leader_epoch)?;
-        turn.with_log()
+    ) -> Result<(PartitionGuard<'_>, Arc<Log>), KafkaError> {
+        let guard = self.lock();
+        guard.check_leader(current_leader_epoch)?;
+        guard.with_log()
     }
 
     /// Checks whether the log still has a batch that cannot be read. Does not need the writer
@@ -86,15 +86,15 @@ impl Partition {
         let (Some(log), Some(partition)) = (self.opened_log(), self.me.upgrade()) else { return };
         let is_over = Cancellation::when(move || partition.opened_log().is_none());
         let checked = self.host.directory.check_unreadable(&log, &is_over);
-        let mut turn = self.turn();
+        let mut guard = self.lock();
         let is_unreadable = self.host.directory.is_unreadable(&self.topic, self.index);
-        if turn.stored(checked).is_ok() && !is_unreadable {
-            turn.change_faults(|faults| faults.end(LogFault::Unreadable));
+        if guard.stored(checked).is_ok() && !is_unreadable {
+            guard.change_faults(|faults| faults.end(LogFault::Unreadable));
         }
     }
 }
 
-impl Deref for Turn<'_> {
+impl Deref for PartitionGuard<'_> {
     type Target = Inner;
 
     fn deref(&self) -> &Inner {
@@ -102,13 +102,13 @@ impl Deref for Turn<'_> {
     }
 }
 
-impl DerefMut for Turn<'_> {
+impl DerefMut for PartitionGuard<'_> {
     fn deref_mut(&mut self) -> &mut Inner {
         &mut self.inner
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PartitionGuard<'_> {
     fn drop(&mut self) {
         if matches!(self.inner.log, LogSlot::Failed) {
             self.fail_waiters(KafkaError::KafkaStorageError);
@@ -134,13 +134,13 @@ impl Drop for After<'_> {
     }
 }
 
-impl<'a> Turn<'a> {
-    /// The partition of this turn.
+impl<'a> PartitionGuard<'a> {
+    /// The locked partition.
     pub(super) fn partition(&self) -> &'a Partition {
         self.after.partition
     }
 
-    /// Runs the sync after this turn.
+    /// Runs the sync after the release.
     pub(super) fn sync_after(&mut self, begun: Begun) {
         debug_assert!(self.after.begun.is_none(), "one round at a time");
         self.after.begun = Some(begun);
@@ -151,7 +151,7 @@ impl<'a> Turn<'a> {
         self.after.begun.take()
     }
 
-    /// Drains the queue after this turn.
+    /// Drains the queue after the release.
     pub(super) fn begin_drain(&mut self) {
         self.after.drains = true;
     }
@@ -162,7 +162,7 @@ impl<'a> Turn<'a> {
         self.inner.waiters.wait_ack(promise, ack, promised_end, &mut self.after.wakeups);
     }
 
-    /// Reports the outcome of an append after this turn.
+    /// Reports the outcome of an append after the release.
     pub(super) fn tell_after(&mut self, append: Append, outcome: AppendOutcome) {
         self.after.told.push((append, outcome));
     }
@@ -341,7 +341,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Returns the turn and its log, and records the use of the log.
+    /// Returns the guard and the log, and records the use of the log.
     pub(super) fn with_log(mut self) -> Result<(Self, Arc<Log>), KafkaError> {
         let Some(log) = self.opened() else { return Err(self.unopened()) };
         self.touch();
@@ -425,12 +425,12 @@ impl<'a> Turn<'a> {
         if host.directory.is_unreadable(topic, *index)
             && let Some(partition) = me.upgrade()
         {
-            host.lane.push(Urgency::Background, move |_| partition.check_unreadable());
+            host.background.push(Urgency::Background, move |_| partition.check_unreadable());
         }
     }
 
-    /// Takes the partition offline permanently, unless it was deleted or moved; the end of the turn
-    /// fails all waiting requests.
+    /// Takes the partition offline permanently, unless it was deleted or moved; the end of the
+    /// critical section fails all waiting requests.
     pub(super) fn fail(&mut self, reason: &str) -> KafkaError {
         if let LogSlot::Left(departure) = self.inner.log {
             return departure.error();

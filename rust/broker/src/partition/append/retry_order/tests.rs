@@ -122,7 +122,7 @@ fn a_rejected_retry_after_a_lost_reply_delays_later_batches() {
 #[test]
 fn an_abandoned_batch_blocks_nothing_after_a_second_try() {
     let mut broker = with_too_few();
-    for sequence in 0..2 * TOLD_MAX as i32 {
+    for sequence in 0..2 * REJECTED_MAX as i32 {
         assert_eq!(refused(&broker, sequence), KafkaError::NotEnoughReplicas);
     }
     in_sync(&mut broker, 2, &BOTH);

@@ -36,7 +36,7 @@ pub(crate) enum Urgency {
 
 /// The maintenance threads. Commands of the same urgency start in the order of the calls.
 #[derive(Default)]
-pub(crate) struct Lane {
+pub(crate) struct BackgroundQueue {
     shared: Arc<Shared>,
 }
 
@@ -59,7 +59,7 @@ struct State {
     ended: u64,
 }
 
-impl Lane {
+impl BackgroundQueue {
     /// Queues a command; never blocks.
     pub(crate) fn push(&self, urgency: Urgency, command: impl FnOnce(&MayWait) + Send + 'static) {
         let mut state = self.shared.state.lock();

@@ -64,15 +64,15 @@ pub(crate) struct Spares {
 
 /// Permission to block for a short time, on the thread that took it.
 #[derive(Debug)]
-pub(crate) struct Moment {
+pub(crate) struct BlockingPermit {
     spares: Arc<Spares>,
     place: usize,
 }
 
-impl Moment {
+impl BlockingPermit {
     /// `None` on threads that do not belong to an engine, and while too many threads wait or one is
     /// stalled.
-    pub(crate) fn take() -> Option<Moment> {
+    pub(crate) fn take() -> Option<BlockingPermit> {
         HERE.with(|here| here.get().and_then(Spares::take))
     }
 
@@ -87,7 +87,7 @@ impl Moment {
     }
 }
 
-impl Drop for Moment {
+impl Drop for BlockingPermit {
     fn drop(&mut self) {
         if self.spares.places[self.place].swap(FREE, Ordering::SeqCst) & STALLED != 0 {
             self.spares.stalled_count.fetch_sub(1, Ordering::SeqCst);
@@ -96,7 +96,7 @@ impl Drop for Moment {
 }
 
 impl Spares {
-    /// Creates spares; the first [`Moment`] starts their threads.
+    /// Creates spares; the first [`BlockingPermit`] starts their threads.
     pub(crate) fn new(count: usize) -> Arc<Spares> {
         Arc::new(Spares {
             places: (0..count).map(|_| AtomicU64::new(FREE)).collect(),
@@ -116,7 +116,7 @@ impl Spares {
         HERE.with(|here| drop(here.set(self.clone())));
     }
 
-    fn take(self: &Arc<Self>) -> Option<Moment> {
+    fn take(self: &Arc<Self>) -> Option<BlockingPermit> {
         self.started.call_once(|| self.places.iter().for_each(|_| self.stand_by()));
         if self.stalled_count.load(Ordering::SeqCst) > 0 {
             return None;
@@ -125,7 +125,7 @@ impl Spares {
             place.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         };
         let place = self.places.iter().position(is_free)?;
-        Some(Moment { spares: self.clone(), place })
+        Some(BlockingPermit { spares: self.clone(), place })
     }
 
     fn begin(&self, place: usize) {
@@ -215,9 +215,9 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     /// Retries, because other tests use these spares too.
-    async fn moment() -> Moment {
+    async fn moment() -> BlockingPermit {
         loop {
-            if let Some(moment) = Moment::take() {
+            if let Some(moment) = BlockingPermit::take() {
                 return moment;
             }
             tokio::task::yield_now().await;
@@ -259,7 +259,7 @@ mod tests {
             moment.wait(|| gate.recv_timeout(PATIENCE)).unwrap();
         });
         let refused = engine.handle().spawn(async move {
-            while Moment::take().is_some() {
+            while BlockingPermit::take().is_some() {
                 tokio::task::yield_now().await;
             }
         });
@@ -293,6 +293,6 @@ mod tests {
 
     #[test]
     fn foreign_threads_may_not_block() {
-        assert!(Moment::take().is_none());
+        assert!(BlockingPermit::take().is_none());
     }
 }

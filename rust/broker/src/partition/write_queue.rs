@@ -1,11 +1,11 @@
 //! The writer token of a partition, and the queue of work that needs it.
 //!
-//! A thread that changes the log's files holds the writer token: a [`Writer`], which only
-//! [`Partition::work`], [`Partition::drain`] and [`Turn::take_right_at_once`] create; there is at
-//! most one at a time. It is not a lock, so no thread waits for it: work is put into the
-//! partition's queue, and the thread with the token does it. If no thread has the token, one that
-//! may wait for disks is started: a thread of the write pool if clients wait, otherwise one of the
-//! maintenance lane.
+//! A thread that changes the log's files holds the writer token: a [`WriterToken`], which only
+//! [`Partition::work`], [`Partition::drain`] and [`PartitionGuard::take_right_at_once`] create;
+//! there is at most one at a time. It is not a lock, so no thread waits for it: work is put into
+//! the partition's queue, and the thread with the token does it. If no thread has the token, one
+//! that may wait for disks is started: a thread of the write pool if clients wait, otherwise one of
+//! the background queue.
 //!
 //! One round of work, in this order: removal of a deleted log's files, retention, commands, opening
 //! the log, the start of a leader epoch, appends. A thread continues with the next round unless
@@ -19,16 +19,16 @@ use std::sync::mpsc;
 use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
 
-use self::queue::{Left, WorkQueue, Writer};
+use self::queue::{Left, WorkQueue, WriterToken};
 use super::Partition;
-use super::append::large::{LargeAppends, LargeRoom};
-use super::threads::contained::contained;
-use super::threads::lane::Urgency;
+use super::append::large_batches::{LargeAppends, LargeBatchPermit};
+use super::guard::PartitionGuard;
+use super::threads::background::Urgency;
+use super::threads::catch_panic::contained;
 use super::threads::may_wait::MayWait;
-use super::turn::Turn;
 use crate::kafka_error::KafkaError;
 use crate::partition::append::queued::Queued;
-use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::log::sync::round::Begun;
 
 /// Work that needs the writer token.
@@ -41,7 +41,7 @@ struct Round {
     commands: Vec<Command>,
     needs_log: bool,
     appends: Vec<Queued>,
-    room: Option<LargeRoom>,
+    room: Option<LargeBatchPermit>,
 }
 
 impl Partition {
@@ -50,7 +50,7 @@ impl Partition {
     pub(super) fn command(
         &self,
         urgency: Urgency,
-        command: impl FnOnce(&Partition, Result<&Writer, KafkaError>) + Send + 'static,
+        command: impl FnOnce(&Partition, Result<&WriterToken, KafkaError>) + Send + 'static,
     ) {
         if self.leave_command(Box::new(command)) {
             self.send_to_work(urgency);
@@ -60,10 +60,10 @@ impl Partition {
     /// Like [`Partition::command`], on the write pool, because clients wait for it.
     pub(crate) fn urgent_command(
         &self,
-        command: impl FnOnce(&Partition, Result<&Writer, KafkaError>) + Send + 'static,
+        command: impl FnOnce(&Partition, Result<&WriterToken, KafkaError>) + Send + 'static,
     ) {
         if self.leave_command(Box::new(command)) {
-            self.turn().drain_after();
+            self.lock().drain_after();
         }
     }
 
@@ -73,11 +73,11 @@ impl Partition {
     /// # Errors
     /// The error of a [`Departure`]; `KAFKA_STORAGE_ERROR` if the command panicked.
     ///
-    /// [`Departure`]: super::log::open::log_slot::Departure
+    /// [`Departure`]: super::log::open_log::log_slot::Departure
     pub(super) fn with_writer<T: Send + 'static>(
         &self,
         may_wait: &MayWait,
-        command: impl FnOnce(&Partition, &Writer) -> Result<T, KafkaError> + Send + 'static,
+        command: impl FnOnce(&Partition, &WriterToken) -> Result<T, KafkaError> + Send + 'static,
     ) -> Result<T, KafkaError> {
         let (done, result) = mpsc::channel();
         self.leave_command(Box::new(move |partition, writer| {
@@ -90,41 +90,41 @@ impl Partition {
 
     /// Queues the command; returns false if it was refused.
     fn leave_command(&self, command: Command) -> bool {
-        let mut turn = self.turn();
-        if let LogSlot::Left(departure) = turn.log {
-            drop(turn);
+        let mut guard = self.lock();
+        if let LogSlot::Left(departure) = guard.log {
+            drop(guard);
             command(self, Err(departure.error()));
             return false;
         }
-        turn.queue.commands.push(command);
+        guard.queue.commands.push(command);
         true
     }
 
     /// Requests that the next working thread enforces retention; returns false if that was
     /// requested before.
     pub(crate) fn ask_for_retention(&self) -> bool {
-        let mut turn = self.turn();
-        let has_left = matches!(turn.log, LogSlot::Left(_));
-        !has_left && !mem::replace(&mut turn.queue.expires, true)
+        let mut guard = self.lock();
+        let has_left = matches!(guard.log, LogSlot::Left(_));
+        !has_left && !mem::replace(&mut guard.queue.expires, true)
     }
 
-    /// Makes a thread of the maintenance lane check this partition for work.
+    /// Makes a thread of the background queue check this partition for work.
     pub(crate) fn send_to_work(&self, urgency: Urgency) {
         if let Some(partition) = self.me.upgrade() {
-            self.host.lane.push(urgency, move |may_wait| partition.work(may_wait));
+            self.host.background.push(urgency, move |may_wait| partition.work(may_wait));
         }
     }
 
     /// Waits until the log is open or cannot be opened; `None` if there is nothing to wait for.
     pub fn opening(&self) -> Option<oneshot::Receiver<()>> {
-        let mut turn = self.turn();
-        if !matches!(turn.log, LogSlot::Unopened) || turn.check_leader(None).is_err() {
+        let mut guard = self.lock();
+        if !matches!(guard.log, LogSlot::Unopened) || guard.check_leader(None).is_err() {
             return None;
         }
         let (opened, mut opening) = oneshot::channel();
-        turn.queue.openers.push(opened);
-        turn.drain_after();
-        drop(turn);
+        guard.queue.openers.push(opened);
+        guard.drain_after();
+        drop(guard);
         let is_due = matches!(opening.try_recv(), Err(oneshot::error::TryRecvError::Empty));
         is_due.then_some(opening)
     }
@@ -132,21 +132,21 @@ impl Partition {
     /// Runs one round if there is work and no thread has the writer token. Work that arrives during
     /// the round goes to the write pool.
     pub(super) fn work(&self, may_wait: &MayWait) {
-        if !self.turn().take_right() {
+        if !self.lock().take_right() {
             return;
         }
-        if let Some(begun) = self.round(may_wait, &Writer(())) {
+        if let Some(begun) = self.round(may_wait, &WriterToken(())) {
             self.run_sync(begun);
         }
         hand_over();
-        if self.turn().keeps_right() {
+        if self.lock().keeps_right() {
             self.begin_drain();
         }
     }
 
     /// Starts a thread that may wait for the disk. The caller has taken the writer token for it.
     pub(super) fn begin_drain(&self) {
-        if self.host.in_memory && self.turn().queue.is_quick() {
+        if self.host.in_memory && self.lock().queue.is_quick() {
             // In memory, no work waits.
             return self.drain(&MayWait::in_memory());
         }
@@ -165,7 +165,7 @@ impl Partition {
         let mut begun = None;
         for round in 0.. {
             hand_over();
-            if !self.turn().keeps_right() {
+            if !self.lock().keeps_right() {
                 break;
             }
             if let Some(begun) = begun.take() {
@@ -174,7 +174,7 @@ impl Partition {
             if round > 0 && self.host.writers.is_behind() {
                 return self.submit_drain();
             }
-            begun = self.round(may_wait, &Writer(()));
+            begun = self.round(may_wait, &WriterToken(()));
         }
         if let Some(begun) = begun {
             self.sync(may_wait, &begun);
@@ -182,8 +182,8 @@ impl Partition {
     }
 
     /// Runs a round. Returns a sync whose waiters the current thread may serve.
-    fn round(&self, _: &MayWait, writer: &Writer) -> Option<Begun> {
-        let round = self.turn().take_round();
+    fn round(&self, _: &MayWait, writer: &WriterToken) -> Option<Begun> {
+        let round = self.lock().take_round();
         let Round { leaving, expires, commands, needs_log, appends, room } = round;
         let was_busy = expires || !commands.is_empty();
         if let Some(left) = leaving {
@@ -203,7 +203,7 @@ impl Partition {
             return None;
         }
         let opened = self.open_log(writer);
-        drop(mem::take(&mut self.turn().queue.openers));
+        drop(mem::take(&mut self.lock().queue.openers));
         if let Ok(log) = &opened {
             self.begin_due_epoch(log, writer);
         }
@@ -212,23 +212,24 @@ impl Partition {
 }
 
 impl LargeAppends for Partition {
-    fn give_room(&self, room: &dyn Fn() -> LargeRoom) -> bool {
-        self.turn().give_room(room)
+    fn give_room(&self, room: &dyn Fn() -> LargeBatchPermit) -> bool {
+        self.lock().give_room(room)
     }
 }
 
 impl Partition {
     /// Applies a high watermark that moved during maintenance of the log.
     fn note_stable_records(&self) {
-        let mut turn = self.turn();
-        if let Some(log) = turn.opened() {
-            turn.note_last_stable_offset(&log);
+        let mut guard = self.lock();
+        if let Some(log) = guard.opened() {
+            guard.note_last_stable_offset(&log);
         }
     }
 }
 
-impl Turn<'_> {
-    /// Drains the queue after this turn, unless a thread does that already or no work can be done.
+impl PartitionGuard<'_> {
+    /// Drains the queue after the release, unless a thread does that already or no work can be
+    /// done.
     pub(super) fn drain_after(&mut self) {
         if self.has_work() && !mem::replace(&mut self.queue.is_taken, true) {
             self.begin_drain();
@@ -257,7 +258,7 @@ impl Turn<'_> {
     }
 
     /// Accepts the permit for a large append, if there still is one.
-    fn give_room(&mut self, room: &dyn Fn() -> LargeRoom) -> bool {
+    fn give_room(&mut self, room: &dyn Fn() -> LargeBatchPermit) -> bool {
         self.queue.is_listed = false;
         let is_needed = self.queue.is_large();
         if is_needed {
@@ -273,15 +274,15 @@ impl Turn<'_> {
     }
 
     /// Takes the writer token for one append by the current thread, if there is no other work.
-    pub(super) fn take_right_at_once(&mut self) -> Option<Writer> {
+    pub(super) fn take_right_at_once(&mut self) -> Option<WriterToken> {
         let is_free = !self.queue.is_taken && !self.has_work();
         self.queue.is_taken |= is_free;
-        is_free.then_some(Writer(()))
+        is_free.then_some(WriterToken(()))
     }
 
     /// Gives back the token that was taken at once; starts a thread for work that arrived in the
     /// meantime.
-    pub(super) fn give_right_back(&mut self, _: Writer) {
+    pub(super) fn give_right_back(&mut self, _: WriterToken) {
         if self.keeps_right() {
             self.begin_drain();
         }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use pykafka_forks::Mutex;
 
+use crate::seam::cow_collections::Pages;
 use crate::seam::image::TopicId;
-use crate::seam::shared::Pages;
 
 /// The partitions that are being removed, and those that wait for their names.
-pub(crate) struct Leaving<P>(pub(super) Mutex<HashMap<Arc<str>, Successors<P>>>);
+pub(crate) struct PendingDeletions<P>(pub(super) Mutex<HashMap<Arc<str>, Successors<P>>>);
 
-impl<P> Default for Leaving<P> {
+impl<P> Default for PendingDeletions<P> {
     fn default() -> Self {
-        Leaving(Mutex::default())
+        PendingDeletions(Mutex::default())
     }
 }
 

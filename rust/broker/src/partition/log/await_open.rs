@@ -103,11 +103,11 @@ mod tests {
             let mut waiting = pending(dispatched(&broker, api_key, version, &body));
             assert!(poll(&mut waiting).is_none());
             drop(waiting);
-            let held = broker.ctx.network.memory.answers.bytes();
+            let held = broker.ctx.network.memory.responses.bytes();
             assert!(held >= body.len(), "{api_key:?}: {held}");
             drop(closed);
             host.workers.wait_idle(&MayWait::as_documented());
-            assert_eq!(broker.ctx.network.memory.answers.bytes(), 0, "{api_key:?}");
+            assert_eq!(broker.ctx.network.memory.responses.bytes(), 0, "{api_key:?}");
         }
     }
 

@@ -7,12 +7,12 @@
 use std::sync::atomic::Ordering;
 
 use super::Partition;
+use super::guard::PartitionGuard;
 use super::log::read::diverging_epoch;
 use super::replication::follower::FollowerFetch;
 use super::replication::{Role, View};
-use super::turn::Turn;
 use crate::kafka_error::KafkaError;
-use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::log::read::{Isolation, ReadRequest};
 use crate::seam::event::{Event, ReplicaStateKind};
 
@@ -53,8 +53,8 @@ impl Partition {
         log_start_offset: i64,
     ) -> Result<(), KafkaError> {
         debug_assert_eq!(request.isolation, Isolation::Replica(replica.broker_id));
-        let (mut turn, log) = self.turn_as_leader(request.current_leader_epoch)?;
-        turn.replication.follower(replica.broker_id)?;
+        let (mut guard, log) = self.lock_as_leader(request.current_leader_epoch)?;
+        guard.replication.follower(replica.broker_id)?;
         if request.fetch_offset < 0 {
             return Err(KafkaError::OffsetOutOfRange);
         }
@@ -62,9 +62,9 @@ impl Partition {
             // The missing records are unknown; followers would truncate records that they have.
             return Err(KafkaError::KafkaStorageError);
         }
-        let offsets = turn.offsets(&log);
+        let offsets = guard.offsets(&log);
         // A follower that lacks committed records is not checked for divergence.
-        let has_lost = turn.replication.has_lost(replica.broker_id, request.fetch_offset);
+        let has_lost = guard.replication.has_lost(replica.broker_id, request.fetch_offset);
         if !has_lost && diverging_epoch(&log, &offsets, request)?.is_some() {
             return Ok(());
         }
@@ -78,15 +78,15 @@ impl Partition {
             arrived_ns: replica.arrived_ns,
         };
         let (id, end) = (replica.broker_id, offsets.log_end_offset);
-        let booked = turn.replication.follower_fetched(id, fetch, end).map(drop);
-        turn.progress(&log);
-        turn.tell_standings(Repeat::No);
+        let booked = guard.replication.follower_fetched(id, fetch, end).map(drop);
+        guard.progress(&log);
+        guard.tell_standings(Repeat::No);
         booked
     }
 
     /// True if a replica is in the ISR, or in a pending ISR, as far as is known here.
     pub(crate) fn is_in_sync(&self, broker_id: i32) -> bool {
-        self.turn().replication.is_in_sync(broker_id)
+        self.lock().replication.is_in_sync(broker_id)
     }
 }
 
@@ -104,28 +104,28 @@ impl Partition {
     /// Log end offset (exclusive) of a follower, as far as it is known.
     #[cfg(test)]
     pub(crate) fn log_end_of_follower(&self, broker_id: i32) -> i64 {
-        self.turn().replication.follower(broker_id).unwrap().log_end_offset
+        self.lock().replication.follower(broker_id).unwrap().log_end_offset
     }
 
     /// Checks the followers periodically, because a follower that has stopped sends no fetches
     /// (contract/replication.md#28). Returns false once this broker is not the leader, or the
     /// partition has no followers.
     pub(super) fn scan_followers(&self) -> bool {
-        let mut turn = self.turn();
-        if !turn.is_replicated() {
-            turn.is_scanned = false;
+        let mut guard = self.lock();
+        if !guard.is_replicated() {
+            guard.is_scanned = false;
             return false;
         }
         // A lagging follower does not hold back the high watermark any more.
-        if let Some(log) = turn.opened() {
-            turn.progress(&log);
+        if let Some(log) = guard.opened() {
+            guard.progress(&log);
         }
-        turn.tell_standings(Repeat::Asking);
+        guard.tell_standings(Repeat::Asking);
         true
     }
 }
 
-impl Turn<'_> {
+impl PartitionGuard<'_> {
     fn is_replicated(&self) -> bool {
         self.replication.role() == Role::Leader && !self.replication.followers().is_empty()
     }
@@ -174,8 +174,8 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::partition::follower_fetch::Replica;
     use crate::partition::log::read::{Isolation, ReadRequest};
-    use crate::partition::replicate::Replica;
     use crate::partition::threads::may_wait::MayWait;
     use crate::seam::event::Event;
     use crate::testing::{Broker, TOPIC, batch, replicated};
@@ -207,7 +207,7 @@ mod tests {
         fetched(&broker, 1, 0);
         broker.events();
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
-        partition.turn().fail("an I/O error");
+        partition.lock().fail("an I/O error");
         broker.clock.advance_ms(60_000);
         assert!(partition.scan_followers());
         let is_standing = |event: &Event| matches!(event, Event::Replica { .. });
@@ -221,8 +221,8 @@ mod tests {
         broker.append_waiting_for_nobody(&batch(&["a", "b"]));
         fetched(&broker, 2, 1);
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
-        let turn = partition.turn();
-        let follower = turn.replication.follower(2).unwrap();
+        let guard = partition.lock();
+        let follower = guard.replication.follower(2).unwrap();
         assert_eq!((follower.log_end_offset, follower.log_start_offset), (2, 1));
         assert_eq!((follower.broker_epoch, follower.caught_up_ns), (Some(5), 1_000_000));
     }

@@ -1,9 +1,9 @@
 //! Turns limit the work of a connection before others run.
 //!
 //! Reads and writes that succeed at once never return to the scheduler, so a peer that keeps its
-//! socket full, or empty, would occupy a network thread. A turn is the work of a connection in one
-//! poll of its task: [`in_turns`] starts one with each poll, and nothing else does. After its turn,
-//! a connection is scheduled after all that are ready.
+//! socket full, or empty, would occupy a network thread. A slice is the work of a connection in one
+//! poll of its task: [`in_slices`] starts one with each poll, and nothing else does. After its
+//! slice, a connection is scheduled after all that are ready.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -11,23 +11,23 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::task;
 
-/// Maximum bytes read and written per turn.
-pub(crate) const TURN_BYTES_MAX: usize = 256 << 10;
-pub(crate) const TURN_FRAMES_MAX: usize = 64;
-/// Maximum duration of a turn. After eight others, a connection has waited for less than 5 ms, even
-/// on one thread.
-const TURN_NS_MAX: u64 = 500_000;
+/// Maximum bytes read and written per slice.
+pub(crate) const SLICE_BYTES_MAX: usize = 256 << 10;
+pub(crate) const SLICE_FRAMES_MAX: usize = 64;
+/// Maximum duration of a slice. After eight others, a connection has waited for less than 5 ms,
+/// even on one thread.
+const SLICE_NS_MAX: u64 = 500_000;
 
 /// The work of a connection since it was last scheduled. Only its own task changes it.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct TimeSlice {
     bytes: AtomicUsize,
     frames: AtomicUsize,
     /// Time of the first frame; 0 without a frame.
     since_ns: AtomicU64,
 }
 
-impl Turn {
+impl TimeSlice {
     /// Counts bytes that were read or written.
     pub(crate) fn moved(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -46,12 +46,12 @@ impl Turn {
         task::yield_now().await;
     }
 
-    /// True if the turn is over at `now_ns`.
+    /// True if the slice is over at `now_ns`.
     pub(crate) fn is_over(&self, now_ns: u64) -> bool {
         let since_ns = self.since_ns.load(Ordering::Relaxed);
-        self.bytes.load(Ordering::Relaxed) >= TURN_BYTES_MAX
-            || self.frames.load(Ordering::Relaxed) >= TURN_FRAMES_MAX
-            || (since_ns > 0 && now_ns.saturating_sub(since_ns) >= TURN_NS_MAX)
+        self.bytes.load(Ordering::Relaxed) >= SLICE_BYTES_MAX
+            || self.frames.load(Ordering::Relaxed) >= SLICE_FRAMES_MAX
+            || (since_ns > 0 && now_ns.saturating_sub(since_ns) >= SLICE_NS_MAX)
     }
 
     fn begin(&self) {
@@ -61,11 +61,11 @@ impl Turn {
     }
 }
 
-/// Runs `connection`; each poll starts a turn.
-pub(crate) async fn in_turns<T>(turn: &Turn, connection: impl Future<Output = T>) -> T {
+/// Runs `connection`; each poll starts a slice.
+pub(crate) async fn in_slices<T>(slice: &TimeSlice, connection: impl Future<Output = T>) -> T {
     let mut connection = pin!(connection);
     poll_fn(|context| {
-        turn.begin();
+        slice.begin();
         connection.as_mut().poll(context)
     })
     .await
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
 
     /// Number of polls until `connection` is done.
-    fn polls(turn: &Turn, connection: impl Future<Output = ()>) -> usize {
-        let mut connection = pin!(in_turns(turn, connection));
+    fn polls(slice: &TimeSlice, connection: impl Future<Output = ()>) -> usize {
+        let mut connection = pin!(in_slices(slice, connection));
         let mut context = Context::from_waker(Waker::noop());
         let mut count = 1;
         while connection.as_mut().poll(&mut context) == Poll::Pending {
@@ -88,25 +88,25 @@ mod tests {
         count
     }
 
-    async fn give_way(turn: &Turn, now_ns: u64) {
-        if turn.is_over(now_ns) {
-            turn.give_away().await;
+    async fn give_way(slice: &TimeSlice, now_ns: u64) {
+        if slice.is_over(now_ns) {
+            slice.give_away().await;
         }
     }
 
     #[test]
-    fn a_turn_ends_after_a_number_of_bytes_frames_or_nanoseconds() {
-        let turn = &Turn::default();
+    fn a_slice_ends_after_a_number_of_bytes_frames_or_nanoseconds() {
+        let slice = &TimeSlice::default();
         let bytes = async || {
-            turn.moved(TURN_BYTES_MAX / 2);
-            give_way(turn, 1).await;
+            slice.moved(SLICE_BYTES_MAX / 2);
+            give_way(slice, 1).await;
         };
         let frame = async |now_ns| {
-            turn.handled(now_ns);
-            give_way(turn, now_ns).await;
+            slice.handled(now_ns);
+            give_way(slice, now_ns).await;
         };
         assert_eq!(
-            polls(turn, async {
+            polls(slice, async {
                 for _ in 0..3 {
                     bytes().await;
                 }
@@ -114,17 +114,17 @@ mod tests {
             2
         );
         assert_eq!(
-            polls(turn, async {
-                for _ in 0..TURN_FRAMES_MAX * 3 {
+            polls(slice, async {
+                for _ in 0..SLICE_FRAMES_MAX * 3 {
                     frame(1).await;
                 }
             }),
             4
         );
         assert_eq!(
-            polls(turn, async {
+            polls(slice, async {
                 for at in 1..=4 {
-                    frame(at * TURN_NS_MAX / 2).await;
+                    frame(at * SLICE_NS_MAX / 2).await;
                 }
             }),
             2
@@ -132,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_starts_when_the_connection_has_waited_by_itself() {
-        let turn = &Turn::default();
+    fn a_slice_starts_when_the_connection_has_waited_by_itself() {
+        let slice = &TimeSlice::default();
         let connection = async {
             for _ in 0..10 {
-                turn.moved(TURN_BYTES_MAX - 1);
-                give_way(turn, 1).await;
+                slice.moved(SLICE_BYTES_MAX - 1);
+                give_way(slice, 1).await;
                 task::yield_now().await;
             }
         };
-        assert_eq!(polls(turn, connection), 11);
+        assert_eq!(polls(slice, connection), 11);
     }
 }

@@ -7,26 +7,27 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::kafka_error::KafkaError;
-use crate::partition::append::large::LargeRoom;
+use crate::partition::append::large_batches::LargeBatchPermit;
 use crate::partition::append::queued::{Append, Queued};
-use crate::partition::log::open::log_slot::LogSlot;
+use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::waiters::AckWaiter;
 
-/// Maximum bytes that are appended between two turns.
+/// Maximum bytes that are appended between two critical sections.
 const ROUND_BYTES_MAX: usize = 4 << 20;
 
 /// The permission to change the log's files: the writer token.
-pub(crate) struct Writer(pub(super) ());
+pub(crate) struct WriterToken(pub(super) ());
 
 /// Work that needs the writer token; it gets an error if it cannot run.
-pub(in crate::partition) type Command<P> = Box<dyn FnOnce(&P, Result<&Writer, KafkaError>) + Send>;
+pub(in crate::partition) type Command<P> =
+    Box<dyn FnOnce(&P, Result<&WriterToken, KafkaError>) + Send>;
 
 /// The work that waits for the writer token.
 pub(in crate::partition) struct WorkQueue<P> {
     /// Queued appends. The first large one waits for `room`, and the appends after it wait too
-    /// ([`crate::partition::append::large`]).
+    /// ([`crate::partition::append::large_batches`]).
     appends: VecDeque<Queued>,
-    pub(super) room: Option<LargeRoom>,
+    pub(super) room: Option<LargeBatchPermit>,
     at_work: Option<AtWork>,
     /// True if this partition waits for the permit.
     pub(super) is_listed: bool,

@@ -6,8 +6,8 @@ pub(super) mod names;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use self::names::{Leaving, Successors};
-use super::threads::lane::Urgency;
+use self::names::{PendingDeletions, Successors};
+use super::threads::background::Urgency;
 use super::{Host, Partition};
 
 /// Partitions of a topic that are being removed; at least one of them is not removed yet.
@@ -21,7 +21,7 @@ pub(super) struct Deletions(pub(super) Arc<Host>);
 impl Drop for Deletions {
     fn drop(&mut self) {
         let host = self.0.clone();
-        self.0.lane.push(Urgency::Asked, move |_| {
+        self.0.background.push(Urgency::Asked, move |_| {
             if let Err(error) = host.directory.checkpoint(&[]) {
                 host.report_failed(&error);
             }
@@ -29,9 +29,9 @@ impl Drop for Deletions {
     }
 }
 
-impl Leaving<Partition> {
-    /// Marks the partitions of these topics as being removed, each until [`Leaving::end`]. The cost
-    /// depends on the number of topics, not of partitions.
+impl PendingDeletions<Partition> {
+    /// Marks the partitions of these topics as being removed, each until [`PendingDeletions::end`].
+    /// The cost depends on the number of topics, not of partitions.
     pub(super) fn begin(&self, topics: &[Gone]) {
         let mut names = self.0.lock();
         for gone in topics {
@@ -41,14 +41,14 @@ impl Leaving<Partition> {
         }
     }
 
-    /// Keeps a new partition from working until [`Leaving::end`] returns it, if its name is still
-    /// in use.
+    /// Keeps a new partition from working until [`PendingDeletions::end`] returns it, if its name
+    /// is still in use.
     pub(super) fn enter(&self, partition: &Arc<Partition>) {
         let mut names = self.0.lock();
         let Some(successors) = names.get_mut(&*partition.topic) else { return };
         let index = partition.index;
         if successors.leaving.iter().any(|(_, partitions)| partitions.get(index).is_some()) {
-            partition.turn().queue.hold_back();
+            partition.lock().queue.hold_back();
             successors.waiting.entry(index).or_default().push_back(partition.clone());
         }
     }

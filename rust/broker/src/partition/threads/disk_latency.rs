@@ -9,11 +9,11 @@ const QUICK_WRITES_MIN: u32 = 64;
 
 /// Number of fast writes since the last slow one, up to [`QUICK_WRITES_MIN`].
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct DiskLatency {
     quick_writes: AtomicU32,
 }
 
-impl Pace {
+impl DiskLatency {
     /// Records a write that took `duration_ns`.
     pub(in crate::partition) fn wrote_for(&self, duration_ns: u64) {
         let quick_writes = self.quick_writes.load(Ordering::Relaxed);
