@@ -34,7 +34,7 @@ use crate::disk::{DirEntry, Disk};
 use crate::error::{Damage, OpenError, StorageError};
 use crate::log::Log;
 use crate::log::compaction::Dirtiness;
-use crate::log::recovery::plan::Plan;
+use crate::log::recovery::input::RecoveryInput;
 use crate::log::types::{LogOptions, OnDamage, Recovery};
 use crate::syncer::SYNC_THREADS_MAX;
 
@@ -269,11 +269,11 @@ impl LogDirectory {
         if options.checkpointed.recovery_point == 0 && !self.disk.exists(&options.dir) {
             return Ok(None);
         }
-        let mut found = Log::look(&options, Plan::of(&options));
+        let mut found = Log::inspect_files(&options, RecoveryInput::of(&options));
         if matches!(found, Err(OpenError::TopicIdMismatch { .. })) {
             // An open looks again once the directory is a stray.
             options.dir = self.renamed(&key, directory_names::STRAY);
-            found = Log::look(&options, Plan::of(&options));
+            found = Log::inspect_files(&options, RecoveryInput::of(&options));
         }
         Ok(found?.verdict.damage)
     }

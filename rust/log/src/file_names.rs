@@ -53,7 +53,7 @@ pub(crate) const SYNC_FAILED_FILE: &str = "sync-failed";
 /// Stages of files on the way to their plain names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Place {
+pub(crate) enum SwapStage {
     /// The files have their plain names.
     Plain,
     /// The files have the suffix [`SWAP_SUFFIX`], or are about to lose it.
@@ -62,12 +62,12 @@ pub(crate) enum Place {
     Cleaned,
 }
 
-impl Place {
+impl SwapStage {
     pub(crate) fn suffix(self) -> &'static str {
         match self {
-            Place::Plain => "",
-            Place::Swapped => SWAP_SUFFIX,
-            Place::Cleaned => CLEANED_SUFFIX,
+            SwapStage::Plain => "",
+            SwapStage::Swapped => SWAP_SUFFIX,
+            SwapStage::Cleaned => CLEANED_SUFFIX,
         }
     }
 }

@@ -20,9 +20,10 @@
 //! After the first I/O error the log refuses all writes until it is reopened. A full disk is not
 //! such an error, because space is reserved before anything is written.
 
-mod active;
+mod active_segment;
 pub(crate) mod append;
 pub(crate) mod compaction;
+pub(crate) mod interrupted_swaps;
 mod open;
 pub(crate) mod producer_state;
 mod producers;
@@ -31,7 +32,6 @@ pub(crate) mod recovery;
 pub(crate) mod retention;
 mod snapshot;
 mod state;
-pub(crate) mod swap;
 pub(crate) mod sync;
 pub(crate) mod truncate;
 pub(crate) mod types;

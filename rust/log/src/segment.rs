@@ -7,13 +7,13 @@
 //! Any handle may be closed between two uses, so that other files can be opened
 //! (`disk::open_files`): readers, the writer (`active_file`) and syncs request it each time.
 
-mod active_file;
 pub(crate) mod appender;
 pub(crate) mod index_entries;
 pub(crate) mod index_file;
 pub(crate) mod index_storage;
 pub(crate) mod indexes;
 pub(crate) mod list;
+mod log_file_writer;
 pub(crate) mod offset_index;
 pub(crate) mod scan;
 pub(crate) mod shorten;
@@ -33,7 +33,7 @@ use self::time_index::TimeEntry;
 use crate::disk::open_files::{Closed, Holder};
 use crate::disk::{self, Disk, DiskFile, FileId, OpenFiles, OpenMode, Window};
 use crate::error::StorageError;
-use crate::file_names::{FileKind, Place, file_name};
+use crate::file_names::{FileKind, SwapStage, file_name};
 use crate::segment::index_file::IndexFile;
 use crate::segment::indexes::Indexes;
 use crate::segment::transaction_index::AbortedTxn;
@@ -91,7 +91,7 @@ pub(crate) struct SegmentFiles {
     /// Kinds of files that do not have their plain names: an open for reading only does not rename
     /// files, and a compaction renames files that readers already use.
     swapped: Vec<FileKind>,
-    /// The [`Place`] of these files.
+    /// The [`SwapStage`] of these files.
     place: AtomicU8,
     /// The files that may be opened by their names, if other processes may replace them.
     expected: Vec<(FileKind, FileId)>,
@@ -161,7 +161,7 @@ impl SegmentFiles {
         swapped: Vec<FileKind>,
         expected: Vec<(FileKind, FileId)>,
     ) -> Arc<SegmentFiles> {
-        SegmentFiles::new_at(Place::Swapped, dir, base_offset, disk, swapped, expected)
+        SegmentFiles::new_at(SwapStage::Swapped, dir, base_offset, disk, swapped, expected)
     }
 
     /// Creates the object for new files that will replace others.
@@ -171,11 +171,11 @@ impl SegmentFiles {
         disk: Arc<dyn Disk>,
     ) -> Arc<SegmentFiles> {
         let kinds = FileKind::SEGMENT.to_vec();
-        SegmentFiles::new_at(Place::Cleaned, dir, base_offset, disk, kinds, Vec::new())
+        SegmentFiles::new_at(SwapStage::Cleaned, dir, base_offset, disk, kinds, Vec::new())
     }
 
     fn new_at(
-        place: Place,
+        place: SwapStage,
         dir: Arc<Path>,
         base_offset: i64,
         disk: Arc<dyn Disk>,
@@ -206,22 +206,22 @@ impl SegmentFiles {
     }
 
     /// The path of a file once it is at `place`.
-    pub(crate) fn path_at(&self, kind: FileKind, place: Place) -> PathBuf {
+    pub(crate) fn path_at(&self, kind: FileKind, place: SwapStage) -> PathBuf {
         let name = file_name(self.base_offset, kind);
         let suffix = if self.swapped.contains(&kind) { place.suffix() } else { "" };
         self.dir.join(name + suffix)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> SwapStage {
         match self.place.load(Ordering::SeqCst) {
-            place if place == Place::Swapped as u8 => Place::Swapped,
-            place if place == Place::Cleaned as u8 => Place::Cleaned,
-            _ => Place::Plain,
+            place if place == SwapStage::Swapped as u8 => SwapStage::Swapped,
+            place if place == SwapStage::Cleaned as u8 => SwapStage::Cleaned,
+            _ => SwapStage::Plain,
         }
     }
 
     /// Notes that the files were renamed.
-    pub(crate) fn set_place(&self, place: Place) {
+    pub(crate) fn set_place(&self, place: SwapStage) {
         self.place.store(place as u8, Ordering::SeqCst);
     }
 
@@ -231,8 +231,8 @@ impl SegmentFiles {
     fn open(&self, kind: FileKind, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let place = self.place();
         let file = match self.disk.open(&self.path_at(kind, place), mode) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && place != Place::Plain => {
-                self.disk.open(&self.path_at(kind, Place::Plain), mode)
+            Err(error) if error.kind() == io::ErrorKind::NotFound && place != SwapStage::Plain => {
+                self.disk.open(&self.path_at(kind, SwapStage::Plain), mode)
             }
             opened => opened,
         }?;

@@ -21,7 +21,7 @@ use crate::disk::{DirEntry, Disk, RealDisk};
 use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{FileKind, parse_file_name};
 use crate::log::Log;
-use crate::log::recovery::plan::Plan;
+use crate::log::recovery::input::RecoveryInput;
 use crate::log::types::{Checkpointed, LogOptions, OnDamage};
 
 /// The part of a log that will be removed: everything from a position in one segment on.
@@ -113,7 +113,7 @@ impl Repair {
         config: &Arc<LogConfig>,
     ) -> Result<Option<Cut>, OpenError> {
         let options = self.options(partition, config)?;
-        let recovered = Log::look(&options, Plan::of(&options).checking_all())?;
+        let recovered = Log::inspect_files(&options, RecoveryInput::of(&options).checking_all())?;
         let last = recovered.last_segment().map(|last| (last.base_offset, last.size));
         let found = recovered.verdict;
         if let Some(damage) = found.damage.as_ref().filter(|damage| !damage.may_be_cut()) {

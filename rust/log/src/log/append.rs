@@ -1,6 +1,6 @@
 //! Appends: a leader validates and stamps batches, a follower stores them unchanged.
 
-mod all;
+mod append_batches;
 pub(crate) mod error;
 pub mod validate;
 
@@ -13,7 +13,7 @@ use pykafka_record::{
 
 use self::validate::{Scratch, ValidateError, ValidateRules, Validated};
 use super::Log;
-use super::active::Incoming;
+use super::active_segment::Incoming;
 use super::state::State;
 use super::verification::TransactionRule;
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};

@@ -35,7 +35,7 @@ use self::filter::{Fate, Filter, LastBatches, Rules};
 use self::keys::{KeyMap, Notes};
 use self::output::Output;
 use self::pace::Pace;
-use self::plan::Plan;
+use self::plan::CompactionPlan;
 use self::transactions::Aborted;
 use super::Log;
 use super::snapshot::Snapshot;
@@ -161,7 +161,13 @@ impl Log {
         let last_batches = LastBatches::of(&self.active_producers());
         let snapshot = self.snapshot()?;
         let config = self.config();
-        let plan = Plan::of(&snapshot, &config, options.clean_offset, last_stable_offset, now_ms);
+        let plan = CompactionPlan::of(
+            &snapshot,
+            &config,
+            options.clean_offset,
+            last_stable_offset,
+            now_ms,
+        );
         let mut report = CompactionReport {
             clean_offset: options.clean_offset,
             truncations: snapshot.truncations,
@@ -185,7 +191,7 @@ impl Log {
     fn compact_planned(
         &self,
         snapshot: &Snapshot,
-        plan: &Plan,
+        plan: &CompactionPlan,
         last_batches: &LastBatches,
         options: &CompactionOptions,
         now_ms: i64,
@@ -296,7 +302,8 @@ impl Log {
         let last_stable_offset = self.last_stable_offset(high_watermark);
         let config = self.config();
         self.undisturbed(|snapshot| {
-            let plan = Plan::of(snapshot, &config, clean_offset, last_stable_offset, now_ms);
+            let plan =
+                CompactionPlan::of(snapshot, &config, clean_offset, last_stable_offset, now_ms);
             let bytes = |segments: &mut dyn Iterator<Item = &Segment>| {
                 segments.map(|segment| segment.size).sum::<u64>()
             };
@@ -348,7 +355,7 @@ pub(crate) fn first_timestamp(file: &dyn ReadFile, size: u64) -> Option<i64> {
 
 /// Stores the last offset of each key in the dirty segments; returns where it ended (exclusive).
 fn note_keys(
-    plan: &Plan,
+    plan: &CompactionPlan,
     aborted: &Aborted,
     limits: Limits,
     keys: &mut KeyMap,

@@ -4,8 +4,8 @@ use crate::error::OpenError;
 use crate::log::Log;
 use crate::log::recovery::apply::apply;
 use crate::log::recovery::dir_view::DirView;
-use crate::log::recovery::look;
-use crate::log::recovery::plan::Plan;
+use crate::log::recovery::input::RecoveryInput;
+use crate::log::recovery::inspect;
 use crate::log::recovery::recovered::Recovered;
 use crate::log::types::{LogOptions, OnDamage, Recovery};
 
@@ -19,20 +19,23 @@ impl Log {
     /// # Errors
     /// Files that cannot be read or written, or that belong to another topic id.
     pub fn open(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
-        let plan = Plan::of(&options);
-        Log::open_by(options, plan)
+        let input = RecoveryInput::of(&options);
+        Log::open_by(options, input)
     }
 
     /// Returns the findings of an open. Changes nothing.
     ///
     /// # Errors
     /// Those of [`Log::open`].
-    pub(crate) fn look(options: &LogOptions, plan: Plan) -> Result<Recovered, OpenError> {
-        look(&DirView::new(&*options.disk, &options.dir), plan)
+    pub(crate) fn inspect_files(
+        options: &LogOptions,
+        input: RecoveryInput,
+    ) -> Result<Recovered, OpenError> {
+        inspect(&DirView::new(&*options.disk, &options.dir), input)
     }
 
-    fn open_by(options: LogOptions, plan: Plan) -> Result<(Log, Recovery), OpenError> {
-        let found = Log::look(&options, plan)?;
+    fn open_by(options: LogOptions, input: RecoveryInput) -> Result<(Log, Recovery), OpenError> {
+        let found = Log::inspect_files(&options, input)?;
         Ok(apply(found, options)?)
     }
 
@@ -42,8 +45,8 @@ impl Log {
     /// This is what Apache Kafka does when it starts. `dir` must not be open.
     pub fn repair(options: LogOptions) -> Result<Recovery, OpenError> {
         let options = LogOptions { on_damage: OnDamage::Cut, ..options };
-        let plan = Plan::of(&options).checking_all();
-        let (log, recovery) = Log::open_by(options, plan)?;
+        let input = RecoveryInput::of(&options).checking_all();
+        let (log, recovery) = Log::open_by(options, input)?;
         log.close()?;
         Ok(recovery)
     }
@@ -58,8 +61,9 @@ impl Log {
         on_damage: OnDamage,
     ) -> Result<(Log, Recovery), OpenError> {
         let options = LogOptions { on_damage, ..options };
-        let plan = Plan::of(&options).checking_all();
-        let found = Log::look(&options, plan)?.cut_by_copy().told_by_recovery_point();
+        let input = RecoveryInput::of(&options).checking_all();
+        let found =
+            Log::inspect_files(&options, input)?.cut_by_copy().described_by_recovery_point();
         Ok(apply(found, options)?)
     }
 }

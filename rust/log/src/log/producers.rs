@@ -11,7 +11,7 @@ use crate::error::StorageError;
 use crate::file_names::{FileKind, file_name};
 use crate::log::producer_state::batches::{entry_of, marker_of, note_batch};
 use crate::log::recovery::dir_view::DirView;
-use crate::log::recovery::names;
+use crate::log::recovery::directory_listing;
 use crate::log::recovery::snapshots::{load_producers, replay};
 use crate::log::types::Shared;
 use crate::segment::Segment;
@@ -109,7 +109,7 @@ pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(),
     let dir = DirView::new(&*shared.disk, &shared.dir);
     let limit = state.log_end_offset;
     let first = state.segments.first().map_or(limit, Segment::base_offset);
-    let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());
+    let snapshots = directory_listing::snapshots(&dir.list()?.unwrap_or_default());
     let (range, now_ms) = (first..=limit, shared.clock.now_ms());
     let loaded = load_producers(&dir, &snapshots, range, now_ms, &mut state.producers)?;
     state.snapshot_offset = loaded.offset;
@@ -129,7 +129,7 @@ pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(),
 /// Removes snapshots after `offset`.
 pub(crate) fn remove_snapshots_behind(shared: &Shared, offset: i64) -> Result<(), StorageError> {
     let dir = DirView::new(&*shared.disk, &shared.dir);
-    let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());
+    let snapshots = directory_listing::snapshots(&dir.list()?.unwrap_or_default());
     let behind = snapshots.into_iter().filter(|found| *found > offset);
     behind.into_iter().try_for_each(|found| remove_snapshot(shared, found))
 }

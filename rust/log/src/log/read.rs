@@ -23,7 +23,7 @@ use crate::segment::scan::{is_batch, peek_offsets};
 const SLACK_BYTES: u64 = 8 << 10;
 
 /// The segment that contains an offset, and positions in it.
-pub(super) struct Place {
+pub(super) struct ReadPosition {
     pub(super) files: Arc<SegmentFiles>,
     /// Bytes of whole batches, as published.
     pub(super) size: u64,
@@ -96,7 +96,11 @@ impl Log {
         Ok(empty)
     }
 
-    fn read_segment(&self, place: &Place, request: &Request) -> Result<Outcome, StorageError> {
+    fn read_segment(
+        &self,
+        place: &ReadPosition,
+        request: &Request,
+    ) -> Result<Outcome, StorageError> {
         let position = place.position(request)?;
         match self.read_from(place, request, position) {
             // An index entry is wrong: read all batches.
@@ -109,7 +113,7 @@ impl Log {
 
     fn read_from(
         &self,
-        place: &Place,
+        place: &ReadPosition,
         request: &Request,
         start: u64,
     ) -> Result<Outcome, StorageError> {
@@ -177,7 +181,7 @@ impl Snapshot {
     }
 
     /// The segment with the requested offset; `None` at the log end offset.
-    fn place_of(&self, request: &Request) -> Result<Option<Place>, ReadError> {
+    fn place_of(&self, request: &Request) -> Result<Option<ReadPosition>, ReadError> {
         let Request { offset, bytes_max, upto, .. } = *request;
         self.check_in_range(offset)?;
         if offset == self.log_end_offset {
@@ -194,14 +198,19 @@ impl Snapshot {
     }
 
     /// The start of the segment after the one at `base_offset`.
-    fn place_after(&self, base_offset: i64) -> Option<Place> {
+    fn place_after(&self, base_offset: i64) -> Option<ReadPosition> {
         let index = self.segments.iter().position(|next| next.base_offset() > base_offset)?;
         self.place(index, Some(0), None)
     }
 
-    fn place(&self, index: usize, position: Option<u64>, boundary: Option<u64>) -> Option<Place> {
+    fn place(
+        &self,
+        index: usize,
+        position: Option<u64>,
+        boundary: Option<u64>,
+    ) -> Option<ReadPosition> {
         let segment = self.segments.get(index)?;
-        Some(Place {
+        Some(ReadPosition {
             files: segment.files.clone(),
             size: segment.size,
             position,
@@ -211,7 +220,7 @@ impl Snapshot {
     }
 }
 
-impl Place {
+impl ReadPosition {
     /// The position where reading starts.
     pub(super) fn position(&self, request: &Request) -> Result<u64, StorageError> {
         match self.position {

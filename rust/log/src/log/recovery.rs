@@ -2,11 +2,11 @@
 //! rebuilds the derived files.
 //!
 //! # Theory of operation
-//! Recovery has two steps. [`look()`] compares the files with a [`Plan`] and returns a
+//! Recovery has two steps. [`inspect()`] compares the files with a [`RecoveryInput`] and returns a
 //! [`Recovered`]: the whole log as a value, with a verdict and the required changes of the files.
 //! It gets a [`DirView`], which cannot change a file. [`apply`] makes those changes; no other step
-//! does. A read-only open, an inspection and the look before a repair use the same value and change
-//! nothing. No open changes a damaged log.
+//! does. A read-only open, `doctor` and the inspection before a repair use the same value and
+//! change nothing. No open changes a damaged log.
 //!
 //! A segment is *dirty* if it reaches beyond the recovery point of a log that was not closed
 //! cleanly, or if its indexes are missing or invalid. Dirty segments are read from the first byte:
@@ -21,43 +21,44 @@
 //! - *damaged* ([`Damage`]): valid batches follow, or synced records are missing. [`OnDamage`]
 //!   decides. A batch of an unknown message format is damage that is never cut.
 //!
-//! The checkpoints define which records were synced ([`Plan::synced_end`]). They are compared at
-//! each open, also after a clean stop, so that a file that lost its last batches is noticed
-//! although the remaining ones are valid. Segments adjoin, unless the log was compacted or the
-//! missing records were not synced ([`gap`]), and the first segment starts at the log start offset
-//! or below. Records below the log start offset may be missing ([`deleted`]). A segment must not
-//! contain offsets of the next one ([`overlap`]).
+//! The checkpoints define which records were synced ([`RecoveryInput::synced_end`]). They are
+//! compared at each open, also after a clean stop, so that a file that lost its last batches is
+//! noticed although the remaining ones are valid. Segments adjoin, unless the log was compacted or
+//! the missing records were not synced ([`missing_offsets`]), and the first segment starts at the
+//! log start offset or below. Records below the log start offset may be missing
+//! ([`below_log_start`]). A segment must not contain offsets of the next one
+//! ([`overlapping_segments`]).
 
 pub(super) mod apply;
-mod behind;
-mod belief;
-mod deleted;
+mod below_log_start;
 pub(super) mod dir_view;
+pub(super) mod directory_listing;
 mod epochs;
-mod gap;
-mod look;
-pub(super) mod names;
-mod overlap;
-pub(crate) mod plan;
+pub(crate) mod input;
+mod inspection;
+mod missing_offsets;
+mod overlapping_segments;
 pub(super) mod recovered;
 pub(super) mod snapshots;
 mod stored_indexes;
+mod tail_scan;
 #[cfg(test)]
 mod tests;
+mod trusted_segments;
 
 use std::collections::BTreeSet;
 
 use pykafka_record::BatchHeader;
 
-use self::behind::{last_non_zero, peek_batch};
 use self::dir_view::DirView;
-use self::gap::Gap;
-use self::look::Look;
-use self::plan::Plan;
+use self::input::RecoveryInput;
+use self::inspection::Inspection;
+use self::missing_offsets::Gap;
 use self::recovered::{Cut, Recovered};
 use self::snapshots::replay;
+use self::tail_scan::{last_non_zero, peek_batch};
+use super::interrupted_swaps::Leftovers;
 use super::producer_state::batches::note_batch;
-use super::swap::Leftovers;
 use crate::disk::ReadFile;
 use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{FileKind, SYNC_FAILED_FILE, file_name};
@@ -75,44 +76,45 @@ struct Rebuilding {
 }
 
 /// Returns the state of a log from its directory. Changes nothing.
-pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError> {
-    let mut found = Recovered::nothing(&plan);
+pub(super) fn inspect(dir: &DirView<'_>, input: RecoveryInput) -> Result<Recovered, OpenError> {
+    let mut found = Recovered::nothing(&input);
     let Some(entries) = dir.list()? else {
-        found.check_end(&plan);
+        found.check_end(&input);
         return Ok(found);
     };
     found.is_on_disk = true;
-    if let Some(damage) = names::loss_before(dir, &entries, &plan)? {
-        found.keep_damage(&plan, damage);
+    if let Some(damage) = directory_listing::loss_before(dir, &entries, &input)? {
+        found.keep_damage(&input, damage);
     }
     let has_failed_sync = entries.iter().any(|entry| entry.name == SYNC_FAILED_FILE);
-    let clean = plan.clean && !has_failed_sync;
-    let plan = Plan {
+    let clean = input.clean && !has_failed_sync;
+    let input = RecoveryInput {
         clean,
-        lost_segments: names::lost_segments(&entries),
-        replaced: names::replaced(&entries),
-        compacting: names::compacting(&entries),
-        ..plan
+        lost_segments: directory_listing::lost_segments(&entries),
+        replaced: directory_listing::replaced(&entries),
+        compacting: directory_listing::compacting(&entries),
+        ..input
     };
     let leftovers = Leftovers::find(dir, &entries)?;
     let entries = leftovers.tidied(&entries);
-    let (dir, snapshots) = (dir.with_swapped(leftovers.swapped()), names::snapshots(&entries));
+    let (dir, snapshots) =
+        (dir.with_swapped(leftovers.swapped()), directory_listing::snapshots(&entries));
     let on_disk = snapshots.clone();
-    let mut look = Look { dir, plan, snapshots, found };
-    look.check_identity(&entries)?;
-    look.found.segments = names::segments(&entries, &leftovers);
-    look.leave_overlapped()?;
-    let are_epochs_whole = look.load_epochs()?;
-    look.plan.lost_aborted = look.lost_aborted(&entries)?;
+    let mut inspection = Inspection { dir, input, snapshots, found };
+    inspection.check_identity(&entries)?;
+    inspection.found.segments = directory_listing::segments(&entries, &leftovers);
+    inspection.leave_overlapped()?;
+    let are_epochs_whole = inspection.load_epochs()?;
+    inspection.input.lost_aborted = inspection.lost_aborted(&entries)?;
     if !are_epochs_whole {
-        look.plan = look.plan.checking_all();
+        inspection.input = inspection.input.checking_all();
     }
-    look.recover()?;
-    look.start_at_checkpoint();
-    let Look { plan, snapshots, mut found, .. } = look;
+    inspection.recover()?;
+    inspection.start_at_checkpoint();
+    let Inspection { input, snapshots, mut found, .. } = inspection;
     found.changes.has_failed_sync = has_failed_sync;
     if has_failed_sync {
-        found.changes.rewritten_from = found.segment_of(plan.recovery_point.saturating_sub(1));
+        found.changes.rewritten_from = found.segment_of(input.recovery_point.saturating_sub(1));
     }
     found.changes.leftovers = leftovers;
     found.changes.snapshots.retain(|offset, _| snapshots.contains(offset));
@@ -121,11 +123,12 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
         found.changes.removed_segments.iter().map(|s| s.base_offset).collect();
     let strays = on_disk.difference(&snapshots).filter(|offset| !removed.contains(offset));
     let strays = strays.map(|offset| file_name(*offset, FileKind::Snapshot));
-    found.changes.removed_files = names::orphans(&entries).into_iter().chain(strays).collect();
+    found.changes.removed_files =
+        directory_listing::orphans(&entries).into_iter().chain(strays).collect();
     Ok(found.finished())
 }
 
-impl Look<'_> {
+impl Inspection<'_> {
     /// Determines the end of the log; reads dirty segments batch by batch.
     fn recover(&mut self) -> Result<(), OpenError> {
         if let Some(first) = self.found.segments.first() {
@@ -164,7 +167,7 @@ impl Look<'_> {
         if let (Some(trusted_end), Some(false)) = (trusted_end, dirty.last()) {
             self.found.log_end_offset = trusted_end;
         }
-        self.found.check_end(&self.plan);
+        self.found.check_end(&self.input);
         self.finish();
         Ok(())
     }
@@ -239,8 +242,8 @@ impl Look<'_> {
         position: u64,
         rebuilt: &mut Rebuilding,
     ) -> Result<u64, StorageError> {
-        let Look { dir, plan, found, .. } = self;
-        let interval = plan.index_interval_bytes;
+        let Inspection { dir, input, found, .. } = self;
+        let interval = input.index_interval_bytes;
         let next_base = found.segments.get(index + 1).map(|next| next.base_offset);
         let end_max = found.end_max(index);
         let segment = &found.segments[index];
@@ -253,8 +256,8 @@ impl Look<'_> {
             match scanner.next() {
                 Ok(Some(batch)) => {
                     let (position, log_end_offset) = (batch.position(), found.log_end_offset);
-                    if !plan
-                        .accepts(&batch, log_end_offset, end_max, segment.is_compacted(plan))
+                    if !input
+                        .accepts(&batch, log_end_offset, end_max, segment.is_compacted(input))
                         .map_err(dir.error("read", &name))?
                     {
                         return Ok(valid_end);
@@ -301,13 +304,13 @@ impl Look<'_> {
     /// Makes all rebuilt indexes sparser, also those of later segments, when they would take too
     /// much memory.
     fn bound_rebuilt(&mut self) {
-        let Look { plan, found, .. } = self;
+        let Inspection { input, found, .. } = self;
         let rebuilt = || found.segments.iter().filter_map(|segment| segment.rebuilt.as_ref());
-        if rebuilt().map(|(indexes, _)| indexes.count()).sum::<usize>() <= plan.rebuilt_entries_max
+        if rebuilt().map(|(indexes, _)| indexes.count()).sum::<usize>() <= input.rebuilt_entries_max
         {
             return;
         }
-        plan.index_interval_bytes = plan.index_interval_bytes.max(1).saturating_mul(2);
+        input.index_interval_bytes = input.index_interval_bytes.max(1).saturating_mul(2);
         for segment in &mut found.segments {
             if let Some((indexes, _)) = &mut segment.rebuilt {
                 indexes.thin();
@@ -322,10 +325,10 @@ impl Look<'_> {
         (index, position): (usize, u64),
         gap: Option<Damage>,
     ) -> Result<(), StorageError> {
-        let tail = self.look_behind(index, position)?;
+        let tail = self.scan_tail(index, position)?;
         let misplaced = self.misplaced_batch(index, position)?;
         let unknown = self.unknown_format(index, position)?;
-        let Look { plan, snapshots, found, .. } = self;
+        let Inspection { input, snapshots, found, .. } = self;
         let end = found.log_end_offset;
         let behind = found.segments.split_off(index + 1);
         let cut = if behind.is_empty() { Cut::InPlace } else { Cut::ByCopy };
@@ -335,10 +338,10 @@ impl Look<'_> {
         }
         found.changes.removed_segments.extend(behind);
         let batch = tail.has_batch.then_some(Damage::Batch { offset: end });
-        let damage = unknown.or(gap).or(misplaced).or(batch).or(plan.loss(end));
-        let is_kept = |damage: &Damage| plan.keeps_damage(end) || !damage.may_be_cut();
+        let damage = unknown.or(gap).or(misplaced).or(batch).or(input.loss(end));
+        let is_kept = |damage: &Damage| input.keeps_damage(end) || !damage.may_be_cut();
         if let Some(damage) = damage.clone().filter(is_kept) {
-            found.keep_damage(plan, damage);
+            found.keep_damage(input, damage);
             found.verdict.damaged_bytes = tail.bytes;
             return Ok(());
         }
@@ -346,8 +349,8 @@ impl Look<'_> {
             found.verdict.truncated_bytes = tail.bytes;
             found.verdict.truncated_at = Some(end);
         }
-        if end < plan.high_watermark {
-            found.check_end(plan);
+        if end < input.high_watermark {
+            found.check_end(input);
         }
         Ok(())
     }
@@ -361,7 +364,7 @@ impl Look<'_> {
             let name = segment.name(FileKind::Log);
             let file = self.dir.open(&name)?;
             let offset_min = offset.max(segment.base_offset);
-            let magic = behind::unknown_format(&*file, start..segment.size, offset_min);
+            let magic = tail_scan::unknown_format(&*file, start..segment.size, offset_min);
             if let Some(magic) = magic.map_err(self.dir.error("read", &name))? {
                 return Ok(Some(Damage::UnknownFormat { offset, magic }));
             }
@@ -372,7 +375,7 @@ impl Look<'_> {
     /// True if a segment is below the log start offset.
     fn is_deleted(&self, index: usize) -> bool {
         let next = self.found.segments.get(index + 1);
-        next.is_some_and(|next| self.plan.is_deleted(next.base_offset))
+        next.is_some_and(|next| self.input.is_deleted(next.base_offset))
     }
 
     /// True if a segment is sealed and whole, and the crash only prevented its trimming: only zeros
@@ -395,7 +398,7 @@ impl Look<'_> {
         if found.verdict.damage.is_none() {
             found.recovery_point = found.log_end_offset;
         }
-        found.producers.expire(self.plan.now_ms);
+        found.producers.expire(self.input.now_ms);
         // An epoch may start at the log end offset, without a batch so far.
         let is_cut = found.epochs.truncate_from_end(found.log_end_offset.saturating_add(1));
         found.changes.has_new_epochs |= is_changed || is_cut;
@@ -409,18 +412,18 @@ impl Look<'_> {
 
     /// Sets the log start offset from the checkpoint.
     fn start_at_checkpoint(&mut self) {
-        let Look { plan, snapshots, found, .. } = self;
+        let Inspection { input, snapshots, found, .. } = self;
         let first = found.segments.first().map_or(0, |segment| segment.base_offset);
         let end = found.log_end_offset;
-        let start = plan.log_start_offset.unwrap_or(0).max(first);
+        let start = input.log_start_offset.unwrap_or(0).max(first);
         let is_end_only = matches!(found.verdict.damage, None | Some(Damage::Lost { .. }));
         if start > end && is_end_only {
             let has_batches = found.segments.iter().any(|segment| segment.size > 0);
-            if has_batches && plan.on_damage != OnDamage::Cut {
+            if has_batches && input.on_damage != OnDamage::Cut {
                 found.verdict.damage = None;
-                let synced_end = plan.synced_end;
+                let synced_end = input.synced_end;
                 found.keep_damage(
-                    plan,
+                    input,
                     Damage::LogStart { offset: end, log_start_offset: start, synced_end },
                 );
             } else if found.verdict.damage.is_none() {
@@ -438,13 +441,13 @@ impl Look<'_> {
 
 impl Recovered {
     /// Compares the end of a log, after which nothing follows, with the checkpoints.
-    fn check_end(&mut self, plan: &Plan) {
+    fn check_end(&mut self, input: &RecoveryInput) {
         let end = self.log_end_offset;
-        match plan.loss(end) {
-            Some(damage) if plan.keeps_damage(end) => self.keep_damage(plan, damage),
+        match input.loss(end) {
+            Some(damage) if input.keeps_damage(end) => self.keep_damage(input, damage),
             Some(_) => self.verdict.truncated_at = Some(end),
-            None if end < plan.high_watermark => {
-                let last = plan.high_watermark - 1;
+            None if end < input.high_watermark => {
+                let last = input.high_watermark - 1;
                 self.verdict.warnings.push(format!(
                     "offsets {end} to {last} acknowledged, and lost before they were synced"
                 ));

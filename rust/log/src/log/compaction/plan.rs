@@ -13,7 +13,7 @@ const BATCH_BYTES_MIN: u64 = MessageFormat::V0.size_min() as u64;
 
 /// The segments that a compaction may change.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct CompactionPlan {
     /// Whole segments from the first one on; all are below the records that are not stable or too
     /// young.
     pub(crate) segments: Vec<Segment>,
@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) first_dirty: i64,
 }
 
-impl Plan {
+impl CompactionPlan {
     /// `clean_offset` is the checkpointed end of the last compaction.
     pub(crate) fn of(
         snapshot: &Snapshot,
@@ -31,7 +31,7 @@ impl Plan {
         clean_offset: i64,
         last_stable_offset: i64,
         now_ms: i64,
-    ) -> Plan {
+    ) -> CompactionPlan {
         let first_dirty = first_dirty(snapshot, clean_offset);
         let mut segments = Vec::new();
         let mut upper = snapshot.segments.get(0).map_or(0, Segment::base_offset);
@@ -48,7 +48,7 @@ impl Plan {
             segments.push(segment.clone());
             upper = end;
         }
-        Plan { segments, upper, first_dirty }
+        CompactionPlan { segments, upper, first_dirty }
     }
 
     /// The end of the segment at `index` (exclusive).

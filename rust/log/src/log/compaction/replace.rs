@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 
 use super::output;
 use crate::error::StorageError;
-use crate::file_names::{FileKind, Place, file_name};
+use crate::file_names::{FileKind, SwapStage, file_name};
 use crate::log::Log;
 use crate::log::state::{State, Status};
 use crate::log::types::Shared;
@@ -75,8 +75,8 @@ impl Writing<'_> {
         cleaned: Segment,
     ) -> Result<(), StorageError> {
         let files = cleaned.files.clone();
-        rename_all(shared, &files, Place::Cleaned, Place::Swapped)?;
-        files.set_place(Place::Swapped);
+        rename_all(shared, &files, SwapStage::Cleaned, SwapStage::Swapped)?;
+        files.set_place(SwapStage::Swapped);
         sync_dir(shared)?;
         let taken: Vec<_> = self.segments.splice(first..first + count, [cleaned]).collect();
         let bases: Vec<_> = taken.iter().skip(1).map(Segment::base_offset).collect();
@@ -86,8 +86,8 @@ impl Writing<'_> {
             self.mark_snapshot_deleted(shared, base_offset)?;
         }
         sync_dir(shared)?;
-        rename_all(shared, &files, Place::Swapped, Place::Plain)?;
-        files.set_place(Place::Plain);
+        rename_all(shared, &files, SwapStage::Swapped, SwapStage::Plain)?;
+        files.set_place(SwapStage::Plain);
         sync_dir(shared)?;
         self.store_aborted_counts(shared)
     }
@@ -140,8 +140,8 @@ impl State {
 fn rename_all(
     shared: &Shared,
     files: &SegmentFiles,
-    from: Place,
-    to: Place,
+    from: SwapStage,
+    to: SwapStage,
 ) -> Result<(), StorageError> {
     FileKind::SEGMENT.into_iter().try_for_each(|kind| {
         let (from, to) = (files.path_at(kind, from), files.path_at(kind, to));

@@ -20,7 +20,7 @@ use crate::disk::DiskFile;
 use crate::error::{ReadError, StorageError};
 use crate::file_names::FileKind;
 use crate::log::Log;
-use crate::log::read::{Place, Request};
+use crate::log::read::{ReadPosition, Request};
 use crate::log::snapshot::Snapshot;
 use crate::log::types::FetchData;
 use crate::segment::SegmentFiles;
@@ -217,7 +217,7 @@ struct Extent {
     next_offset: i64,
 }
 
-impl Place {
+impl ReadPosition {
     /// The batches for `request`; `None` if they are few, or a header is invalid.
     fn extent(&self, request: &Request) -> Result<Option<Extent>, StorageError> {
         let position = self.position(request)?;

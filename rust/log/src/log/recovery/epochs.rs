@@ -22,7 +22,7 @@ use std::path::Path;
 
 use pykafka_record::LeaderEpoch;
 
-use super::look::Look;
+use super::inspection::Inspection;
 use super::recovered::FoundSegment;
 use super::stored_indexes::position_of;
 use crate::checkpoint;
@@ -35,7 +35,7 @@ use crate::segment::scan::{Header, HeaderScanner, ScanError};
 /// Number of entries that are compared with the batches at each open.
 const ENTRIES_MAX: usize = 32;
 
-impl Look<'_> {
+impl Inspection<'_> {
     /// Reads `leader-epoch-checkpoint`; `false` if it is missing or unreadable, so that all batches
     /// must be read.
     pub(super) fn load_epochs(&mut self) -> Result<bool, OpenError> {
@@ -88,7 +88,7 @@ impl Look<'_> {
         }
         let first = self.found.segments.first()?.base_offset;
         let first_entry = || Some(self.found.epochs.entries().first()?.start_offset);
-        Some(self.plan.log_start_offset.or_else(first_entry)?.max(first))
+        Some(self.input.log_start_offset.or_else(first_entry)?.max(first))
     }
 
     /// Headers of the batches on both sides of the newest start offsets, and of the first and last

@@ -1,14 +1,14 @@
-//! The result of a look at a log's directory.
+//! The result of an inspection of a log's directory.
 
 use std::collections::BTreeMap;
 
-use super::plan::Plan;
+use super::input::RecoveryInput;
 use crate::disk::FileId;
 use crate::epoch_cache::EpochCache;
 use crate::error::Damage;
 use crate::file_names::{FileKind, file_name};
+use crate::log::interrupted_swaps::Leftovers;
 use crate::log::producer_state::ProducerStateManager;
-use crate::log::swap::Leftovers;
 use crate::log::types::Recovery;
 use crate::segment::Rebuilt;
 use crate::segment::time_index::TimeEntry;
@@ -39,7 +39,7 @@ pub(crate) struct Recovered {
 #[derive(Debug, PartialEq)]
 pub(crate) struct FoundSegment {
     pub(crate) base_offset: i64,
-    /// Bytes of batches; after the look, up to the log end.
+    /// Bytes of batches; after the inspection, up to the log end.
     pub(crate) size: u64,
     pub(crate) max_timestamp: TimeEntry,
     /// Last modification of its `.log`; `None` if the disk does not store it.
@@ -103,11 +103,11 @@ impl FoundSegment {
     /// True if the names of the files show that a compaction without a checkpoint wrote it.
     ///
     /// Only an open for reading uses the names, because another program may be running.
-    pub(super) fn is_compacted(&self, plan: &Plan) -> bool {
+    pub(super) fn is_compacted(&self, input: &RecoveryInput) -> bool {
         let base_offset = self.base_offset;
-        let is_before = plan.compacting.is_some_and(|compacting| base_offset < compacting);
+        let is_before = input.compacting.is_some_and(|compacting| base_offset < compacting);
         let is_result = self.swapped.contains(&FileKind::Log);
-        plan.is_read_only && (is_before || is_result || plan.replaced.contains(&base_offset))
+        input.is_read_only && (is_before || is_result || input.replaced.contains(&base_offset))
     }
 
     /// Ends the segment at `position`, also in its file.
@@ -124,9 +124,9 @@ impl FoundSegment {
 
 impl Recovered {
     /// A log without files.
-    pub(super) fn nothing(plan: &Plan) -> Recovered {
-        let start = plan.log_start_offset.unwrap_or(0);
-        let mut producers = ProducerStateManager::new(plan.producer_id_expiration_ms);
+    pub(super) fn nothing(input: &RecoveryInput) -> Recovered {
+        let start = input.log_start_offset.unwrap_or(0);
+        let mut producers = ProducerStateManager::new(input.producer_id_expiration_ms);
         producers.truncate_fully_and_start_at(start);
         Recovered {
             is_on_disk: false,
@@ -185,7 +185,7 @@ impl Recovered {
 
     /// Lowers the recovery point to a damaged batch, so that the next open reads that batch again
     /// even if it would otherwise be trusted.
-    pub(crate) fn told_by_recovery_point(mut self) -> Recovered {
+    pub(crate) fn described_by_recovery_point(mut self) -> Recovered {
         if let Some(Damage::Batch { offset }) = self.verdict.damage {
             self.recovery_point = offset.min(self.recovery_point);
         }
@@ -194,8 +194,8 @@ impl Recovered {
 
     /// Keeps a damaged log unchanged, with the recovery point with which it was opened, so that the
     /// next open finds the damage too.
-    pub(super) fn keep_damage(&mut self, plan: &Plan, damage: Damage) {
-        self.recovery_point = plan.kept_recovery_point;
+    pub(super) fn keep_damage(&mut self, input: &RecoveryInput, damage: Damage) {
+        self.recovery_point = input.kept_recovery_point;
         self.verdict.damage.get_or_insert(damage);
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::dir_view::DirView;
-use super::look::Look;
+use super::inspection::Inspection;
 use super::stored_indexes::position_of;
 use crate::error::StorageError;
 use crate::file_names::{FileKind, file_name};
@@ -75,11 +75,11 @@ pub(in crate::log) fn replay(
     }
 }
 
-impl Look<'_> {
+impl Inspection<'_> {
     /// Loads the newest readable snapshot at or below `limit`.
     pub(super) fn load_producers(&mut self, limit: i64) -> Result<(), StorageError> {
         let first = self.found.segments.first().map_or(limit, |segment| segment.base_offset);
-        let (range, now_ms) = (first..=limit, self.plan.now_ms);
+        let (range, now_ms) = (first..=limit, self.input.now_ms);
         let producers = &mut self.found.producers;
         let loaded = load_producers(&self.dir, &self.snapshots, range, now_ms, producers)?;
         self.found.snapshot_offset = loaded.offset;
@@ -116,7 +116,7 @@ impl Look<'_> {
     fn bound_snapshots(&mut self) {
         let made = &mut self.found.changes.snapshots;
         let mut bytes: usize = made.values().map(Vec::len).sum();
-        while bytes > self.plan.snapshot_bytes_max && made.len() > 1 {
+        while bytes > self.input.snapshot_bytes_max && made.len() > 1 {
             let Some((offset, oldest)) = made.pop_first() else { return };
             bytes -= oldest.len();
             self.snapshots.remove(&offset);
@@ -125,7 +125,7 @@ impl Look<'_> {
 
     /// Drops all snapshots except those at base offsets of segments and the newest one.
     pub(super) fn drop_stray_snapshots(&mut self) {
-        let Look { snapshots, found, .. } = self;
+        let Inspection { snapshots, found, .. } = self;
         let is_of_segment = |offset: i64| {
             found.segments.binary_search_by_key(&offset, |segment| segment.base_offset).is_ok()
         };

@@ -1,4 +1,4 @@
-//! Looks at random logs with random damage, and opens them in every way: a look must change
+//! Inspects random logs with random damage, and opens them in every way: an inspection must change
 //! nothing, and all ways must find the same.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::error::OpenError;
 use crate::log::Log;
 use crate::log::producer_state::{AppendOrigin, ProducerEntry};
 use crate::log::recovery::apply::apply;
-use crate::log::recovery::plan::Plan;
+use crate::log::recovery::input::RecoveryInput;
 use crate::log::recovery::recovered::{FoundSegment, Recovered};
 use crate::log::types::{AppendOptions, Checkpointed, LogOptions, OnDamage, Recovery};
 
@@ -181,8 +181,8 @@ impl Case {
     }
 
     /// Looks at the log, and checks that no file changed.
-    fn look(&self, plan: Plan) -> Result<Recovered, OpenError> {
-        let found = Log::look(&self.options, plan);
+    fn inspect(&self, input: RecoveryInput) -> Result<Recovered, OpenError> {
+        let found = Log::inspect_files(&self.options, input);
         self.check_unchanged("a look");
         found
     }
@@ -197,7 +197,7 @@ impl Case {
     }
 }
 
-/// Compares an open log with the findings of a look.
+/// Compares an open log with the findings of an inspection.
 fn check_log(log: &Log, found: &Recovered, what: &str) {
     let offsets = (log.log_start_offset(), log.log_end_offset());
     assert_eq!(offsets, (found.log_start_offset, found.log_end_offset), "{what}");
@@ -218,14 +218,18 @@ fn last_batches(producers: &[ProducerEntry]) -> Vec<(ProducerId, ProducerEpoch, 
 }
 
 fn check_case(case: &Case) -> Option<Recovery> {
-    let (what, plan) = (&case.what, Plan::of(&case.options));
-    let Ok(found) = case.look(plan.clone()) else {
+    let (what, input) = (&case.what, RecoveryInput::of(&case.options));
+    let Ok(found) = case.inspect(input.clone()) else {
         // Another topic id: an open fails and changes nothing.
         Log::open(case.options.clone()).unwrap_err();
         case.check_unchanged("a refused open");
         return None;
     };
-    assert_eq!(case.look(plan.clone()).unwrap(), found, "{what}: the second look differs");
+    assert_eq!(
+        case.inspect(input.clone()).unwrap(),
+        found,
+        "{what}: the second inspection differs"
+    );
 
     let read_only = LogOptions { read_only: true, ..case.options.clone() };
     let (log, verdict) = Log::open(read_only).unwrap();
@@ -235,9 +239,9 @@ fn check_case(case: &Case) -> Option<Recovery> {
     case.check_unchanged("an open for reading only");
 
     let repair = LogOptions { on_damage: OnDamage::Cut, ..case.elsewhere() };
-    let shown = Log::look(&repair, Plan::of(&repair).checking_all()).unwrap();
+    let shown = Log::inspect_files(&repair, RecoveryInput::of(&repair).checking_all()).unwrap();
     assert_eq!(Log::repair(repair).unwrap(), shown.verdict, "{what}: repair");
-    let whole = case.look(plan.checking_all()).unwrap();
+    let whole = case.inspect(input.checking_all()).unwrap();
     assert!(
         found.log_end_offset >= whole.log_end_offset || whole.verdict.damage.is_none(),
         "{what}"
@@ -272,7 +276,7 @@ fn check_settled(case: &Case, log: &Log, found: &Recovered) {
         is_copy: false,
     };
     let options = LogOptions { checkpointed, ..case.options.clone() };
-    let next = Log::look(&options, Plan::of(&options)).unwrap();
+    let next = Log::inspect_files(&options, RecoveryInput::of(&options)).unwrap();
     assert_eq!(next.verdict.damage, None, "{}: the second open", case.what);
     assert_eq!(next.verdict.truncated_at, None, "{}: the second open", case.what);
     check_log(log, &next, &case.what);
@@ -307,9 +311,9 @@ fn rebuilt_indexes_get_sparser_above_the_memory_limit() {
     drop(log);
 
     let options = options(&disk);
-    let whole = Log::look(&options, Plan::of(&options)).unwrap();
-    let bounded = Plan { rebuilt_entries_max: ENTRIES_MAX, ..Plan::of(&options) };
-    let found = Log::look(&options, bounded).unwrap();
+    let whole = Log::inspect_files(&options, RecoveryInput::of(&options)).unwrap();
+    let bounded = RecoveryInput { rebuilt_entries_max: ENTRIES_MAX, ..RecoveryInput::of(&options) };
+    let found = Log::inspect_files(&options, bounded).unwrap();
     let entries = |found: &Recovered| -> usize {
         let rebuilt = found.segments.iter().filter_map(|segment| segment.rebuilt.as_ref());
         rebuilt.map(|(indexes, _)| indexes.count()).sum()
@@ -348,9 +352,9 @@ fn only_the_newest_producer_snapshots_are_made_above_the_memory_limit() {
     let disk = disk_of(&files);
 
     let options = options(&disk);
-    let whole = Log::look(&options, Plan::of(&options)).unwrap();
-    let bounded = Plan { snapshot_bytes_max: BYTES_MAX, ..Plan::of(&options) };
-    let mut found = Log::look(&options, bounded).unwrap();
+    let whole = Log::inspect_files(&options, RecoveryInput::of(&options)).unwrap();
+    let bounded = RecoveryInput { snapshot_bytes_max: BYTES_MAX, ..RecoveryInput::of(&options) };
+    let mut found = Log::inspect_files(&options, bounded).unwrap();
     let made = |found: &Recovered| found.changes.snapshots.values().map(Vec::len).sum::<usize>();
     assert!(made(&whole) > 4 * BYTES_MAX && made(&found) <= BYTES_MAX);
     let (mut newest, kept) = (whole.changes.snapshots.clone(), found.changes.snapshots.clone());

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dir_view::DirView;
-use super::look::Look;
-use super::plan::Plan;
+use super::input::RecoveryInput;
+use super::inspection::Inspection;
 use super::recovered::FoundSegment;
 use crate::checkpoint::{self, PartitionIdentity};
 use crate::disk::{DirEntry, FileId};
@@ -12,7 +12,7 @@ use crate::error::{Damage, OpenError, StorageError};
 use crate::file_names::{
     CLEANED_SUFFIX, DELETED_SUFFIX, FileKind, SWAP_SUFFIX, file_name, parse_file_name,
 };
-use crate::log::swap::{Leftovers, next_offset};
+use crate::log::interrupted_swaps::{Leftovers, next_offset};
 use crate::segment::transaction_index;
 
 /// Base offsets and kinds of the files of segments.
@@ -103,13 +103,13 @@ pub(super) fn compacting(entries: &[DirEntry]) -> Option<i64> {
 pub(super) fn loss_before(
     dir: &DirView<'_>,
     entries: &[DirEntry],
-    plan: &Plan,
+    input: &RecoveryInput,
 ) -> Result<Option<Damage>, StorageError> {
     let logs = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
     let swapped = entries.iter().filter_map(|entry| log_with_suffix(entry, SWAP_SUFFIX));
     let first_base = logs.map(|(base_offset, ..)| base_offset).chain(swapped).min();
     let Some((first_base, damage)) =
-        first_base.and_then(|base| Some((base, plan.loss_before(base)?)))
+        first_base.and_then(|base| Some((base, input.loss_before(base)?)))
     else {
         return Ok(None);
     };
@@ -120,7 +120,7 @@ pub(super) fn loss_before(
         let Some(base_offset) = log_with_suffix(entry, DELETED_SUFFIX) else { continue };
         if base_offset < first_base && !has_index.contains(&base_offset) {
             let name = file_name(base_offset, FileKind::Log) + DELETED_SUFFIX;
-            if next_offset(dir, &name)? == first_base || first_base <= plan.cleaner_offset {
+            if next_offset(dir, &name)? == first_base || first_base <= input.cleaner_offset {
                 return Ok(None);
             }
         }
@@ -139,14 +139,14 @@ fn log_with_suffix(entry: &DirEntry, suffix: &str) -> Option<i64> {
     (kind == FileKind::Log).then_some(base_offset)
 }
 
-impl Look<'_> {
+impl Inspection<'_> {
     /// Compares `partition.metadata` with the expected identity. A missing file is written. One
     /// that a power cut left blank, or incomplete before the first record, is written again. Any
     /// other unreadable file is refused, as in Kafka: it may be of a later version, or the
     /// beginning of another topic's. A file without a partition, as Kafka writes it, matches any
     /// partition.
     pub(super) fn check_identity(&mut self, entries: &[DirEntry]) -> Result<(), OpenError> {
-        let Some(wanted) = self.plan.identity else { return Ok(()) };
+        let Some(wanted) = self.input.identity else { return Ok(()) };
         let name = checkpoint::PARTITION_METADATA_FILE;
         let written = checkpoint::write_partition_metadata(wanted);
         if let Some(bytes) = self.dir.read_if_there(name)? {

@@ -8,16 +8,16 @@
 
 use pykafka_record::HEADER_SIZE;
 
-use super::behind::last_non_zero;
 use super::dir_view::DirView;
-use super::look::Look;
+use super::inspection::Inspection;
 use super::recovered::FoundSegment;
 use super::stored_indexes::{has_entries, sealed};
+use super::tail_scan::last_non_zero;
 use crate::error::{Damage, StorageError};
 use crate::file_names::FileKind;
 use crate::segment::scan::{HeaderScanner, ScanError, is_batch, peek_offsets};
 
-impl Look<'_> {
+impl Inspection<'_> {
     /// Leaves out empty segments within the offsets of the one before them.
     pub(super) fn leave_overlapped(&mut self) -> Result<(), StorageError> {
         let mut index = 1;

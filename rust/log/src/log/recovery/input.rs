@@ -15,7 +15,7 @@ const SNAPSHOT_BYTES_MAX: usize = 16 << 20;
 
 /// Which files are trusted, and how damage is treated.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct RecoveryInput {
     /// True if segments are trusted without reading them, also beyond the recovery point.
     pub(super) clean: bool,
     /// Segments that end below are trusted.
@@ -62,8 +62,8 @@ pub(crate) struct Plan {
     pub(super) lost_aborted: BTreeSet<i64>,
 }
 
-impl Plan {
-    pub(crate) fn of(options: &LogOptions) -> Plan {
+impl RecoveryInput {
+    pub(crate) fn of(options: &LogOptions) -> RecoveryInput {
         let Checkpointed {
             recovery_point,
             high_watermark,
@@ -78,7 +78,7 @@ impl Plan {
         let is_deleted = synced_end <= log_start_offset.unwrap_or(0);
         let is_end_known = clean && recovery_point > 0;
         let is_compacted = options.config.cleanup_policy.compact;
-        Plan {
+        RecoveryInput {
             clean,
             recovery_point,
             synced_end: if is_deleted { 0 } else { synced_end },
@@ -104,9 +104,9 @@ impl Plan {
         }
     }
 
-    /// Makes a plan that reads every batch, whether synced or not.
-    pub(crate) fn checking_all(self) -> Plan {
-        Plan { clean: false, recovery_point: 0, ..self }
+    /// Makes an input that reads every batch, whether synced or not.
+    pub(crate) fn checking_all(self) -> RecoveryInput {
+        RecoveryInput { clean: false, recovery_point: 0, ..self }
     }
 
     /// True if damage is kept when the log ends at `end`.

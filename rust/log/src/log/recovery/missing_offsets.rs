@@ -15,13 +15,13 @@
 use std::ops::Range;
 
 use super::dir_view::DirView;
-use super::look::Look;
-use super::plan::Plan;
+use super::input::RecoveryInput;
+use super::inspection::Inspection;
 use super::recovered::FoundSegment;
 use super::stored_indexes::indexed_end;
 use crate::error::{Damage, StorageError};
 use crate::file_names::{DELETED_SUFFIX, FileKind, file_name};
-use crate::log::swap::next_offset;
+use crate::log::interrupted_swaps::next_offset;
 use crate::segment::scan::{BatchScanner, ScanError};
 
 /// Kinds of gaps after a segment.
@@ -37,25 +37,25 @@ pub(super) enum Gap {
     BeforeNothing,
 }
 
-impl Look<'_> {
+impl Inspection<'_> {
     /// The gap after the segment at `index`, which was just read.
     pub(super) fn gap_behind(&self, index: usize) -> Result<Gap, StorageError> {
-        let Look { dir, plan, found, .. } = self;
+        let Inspection { dir, input, found, .. } = self;
         let end = found.log_end_offset;
         let Some(next) = found.segments.get(index + 1) else { return Ok(Gap::None) };
-        if next.base_offset <= end || plan.is_deleted(next.base_offset) {
+        if next.base_offset <= end || input.is_deleted(next.base_offset) {
             return Ok(Gap::None);
         }
         let segment = &found.segments[index];
-        let damage = lost_in_gap(dir, plan, segment, end, next.base_offset)?;
-        if let Some(damage) = damage.clone().filter(|_| end < plan.synced_end) {
+        let damage = lost_in_gap(dir, input, segment, end, next.base_offset)?;
+        if let Some(damage) = damage.clone().filter(|_| end < input.synced_end) {
             return Ok(Gap::Lost(damage));
         }
-        if damage.is_none() && next.base_offset <= plan.cleaner_offset {
+        if damage.is_none() && next.base_offset <= input.cleaner_offset {
             return Ok(Gap::None);
         }
         for (index, segment) in found.segments.iter().enumerate().skip(index + 1) {
-            if begins_with_batch(dir, plan, segment, end..found.end_max(index))? {
+            if begins_with_batch(dir, input, segment, end..found.end_max(index))? {
                 let warning = || Gap::BeforeBatches(warning(dir, end, next));
                 return Ok(damage.map_or_else(warning, Gap::Lost));
             }
@@ -75,16 +75,16 @@ pub(super) fn warning(dir: &DirView<'_>, end: i64, next: &FoundSegment) -> Strin
 /// each append is synced, may have been; `None` if compaction removed them.
 pub(super) fn lost_in_gap(
     dir: &DirView<'_>,
-    plan: &Plan,
+    input: &RecoveryInput,
     segment: &FoundSegment,
     end: i64,
     next_base: i64,
 ) -> Result<Option<Damage>, StorageError> {
-    let may_be_lost = end < plan.synced_end || plan.syncs_every_append || plan.is_copy;
-    let is_unexplained = next_base > plan.cleaner_offset && !plan.is_copy;
+    let may_be_lost = end < input.synced_end || input.syncs_every_append || input.is_copy;
+    let is_unexplained = next_base > input.cleaner_offset && !input.is_copy;
     let is_lost = may_be_lost
-        && ((is_unexplained && !is_being_compacted(dir, plan, segment, next_base)?)
-            || plan.lost_segments.range(end..next_base).next().is_some()
+        && ((is_unexplained && !is_being_compacted(dir, input, segment, next_base)?)
+            || input.lost_segments.range(end..next_base).next().is_some()
             || indexed_end(dir, segment)? > end);
     Ok(is_lost.then_some(Damage::Gap { offset: end, last_offset: next_base - 1 }))
 }
@@ -95,21 +95,21 @@ pub(super) fn lost_in_gap(
 /// suffix `.deleted` for a while; the first of them has the base offset of the result.
 fn is_being_compacted(
     dir: &DirView<'_>,
-    plan: &Plan,
+    input: &RecoveryInput,
     segment: &FoundSegment,
     next_base: i64,
 ) -> Result<bool, StorageError> {
-    if !plan.is_read_only {
+    if !input.is_read_only {
         return Ok(false);
     }
     let is_result = segment.swapped.contains(&FileKind::Log);
-    if is_result || plan.compacting.is_some_and(|base_offset| next_base <= base_offset) {
+    if is_result || input.compacting.is_some_and(|base_offset| next_base <= base_offset) {
         return Ok(true);
     }
-    if !plan.replaced.contains(&segment.base_offset) {
+    if !input.replaced.contains(&segment.base_offset) {
         return Ok(false);
     }
-    let replaced = plan.replaced.range(..next_base).next_back();
+    let replaced = input.replaced.range(..next_base).next_back();
     replaced.map_or(Ok(false), |base_offset| {
         let name = file_name(*base_offset, FileKind::Log) + DELETED_SUFFIX;
         Ok(next_offset(dir, &name)? == next_base)
@@ -118,15 +118,15 @@ fn is_being_compacted(
 
 fn begins_with_batch(
     dir: &DirView<'_>,
-    plan: &Plan,
+    input: &RecoveryInput,
     segment: &FoundSegment,
     offsets: Range<i64>,
 ) -> Result<bool, StorageError> {
     let name = segment.name(FileKind::Log);
     let file = dir.open(&name)?;
     match BatchScanner::new(&*file, 0, segment.size).next() {
-        Ok(Some(batch)) => plan
-            .accepts(&batch, offsets.start, offsets.end, segment.is_compacted(plan))
+        Ok(Some(batch)) => input
+            .accepts(&batch, offsets.start, offsets.end, segment.is_compacted(input))
             .map_err(dir.error("read", &name)),
         Ok(None) | Err(ScanError::Bad(_)) => Ok(false),
         Err(ScanError::Io(error)) => Err(dir.error("read", &name)(error)),

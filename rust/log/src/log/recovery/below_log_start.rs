@@ -7,18 +7,18 @@
 
 use pykafka_record::{Batch, HEADER_SIZE};
 
-use super::behind::{Torn, find_batch};
 use super::dir_view::DirView;
-use super::look::Look;
+use super::inspection::Inspection;
 use super::recovered::FoundSegment;
 use super::stored_indexes::position_of;
+use super::tail_scan::{Torn, find_batch};
 use crate::disk::ReadFile;
 use crate::error::StorageError;
 use crate::file_names::FileKind;
 use crate::segment::offset_index::OffsetEntry;
 use crate::segment::scan::{HeaderScanner, ScanError, is_batch};
 
-impl Look<'_> {
+impl Inspection<'_> {
     /// The first whole batch after the bad one at `position`, if only deleted records are between
     /// the two: its base offset and position.
     pub(super) fn batch_behind_deleted(
@@ -26,9 +26,9 @@ impl Look<'_> {
         index: usize,
         position: u64,
     ) -> Result<Option<OffsetEntry>, StorageError> {
-        let Look { plan, found, .. } = self;
+        let Inspection { input, found, .. } = self;
         let (segment, end) = (&found.segments[index], found.log_end_offset);
-        if position >= segment.size || end >= plan.log_start_offset.unwrap_or(0) {
+        if position >= segment.size || end >= input.log_start_offset.unwrap_or(0) {
             return Ok(None);
         }
         let name = segment.name(FileKind::Log);
@@ -39,7 +39,7 @@ impl Look<'_> {
             find_batch(&*file, behind..segment.size, end, torn)
         };
         let batch = look().map_err(self.dir.error("read", &name))?;
-        Ok(batch.filter(|batch| plan.is_deleted(batch.offset)))
+        Ok(batch.filter(|batch| input.is_deleted(batch.offset)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pykafka_record::{Batch, BatchHeader, HEADER_SIZE, MessageFormat, PREFIX_SIZE};
 
-use super::look::Look;
+use super::inspection::Inspection;
 use crate::disk::ReadFile;
 use crate::error::StorageError;
 use crate::file_names::FileKind;
@@ -20,9 +20,9 @@ pub(super) struct Tail {
     pub(super) has_batch: bool,
 }
 
-impl Look<'_> {
+impl Inspection<'_> {
     /// The bytes after a position of a segment, and in all later segments.
-    pub(super) fn look_behind(&self, index: usize, position: u64) -> Result<Tail, StorageError> {
+    pub(super) fn scan_tail(&self, index: usize, position: u64) -> Result<Tail, StorageError> {
         let mut tail = Tail { bytes: 0, has_batch: false };
         for (number, segment) in self.found.segments[index..].iter().enumerate() {
             let start = if number == 0 { position } else { 0 };
