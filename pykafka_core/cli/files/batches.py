@@ -5,10 +5,11 @@ Nothing is decoded. A message of format 0 or 1 counts as a batch.
 
 import os
 import struct
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+from .looks import settled
 
 HEADER_SIZE = 61
 _OVERHEAD = 12  # base offset and length; the length does not include them
@@ -18,8 +19,6 @@ _PREFIX_SIZE = 17
 _MESSAGE = struct.Struct(">qiIbb")  # format 0; the timestamp of format 1 follows
 _MESSAGE_V1 = struct.Struct(">qiIbbq")
 _MESSAGE_SIZE_MIN = 26
-SETTLE_S = 0.05
-"""The pause before a second look at a fault that a running broker may only be about to write."""
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -136,25 +135,18 @@ def headers_of(file: BinaryIO, position: int = 0) -> Iterator[BatchHeader]:
 def header_at(file: BinaryIO, position: int) -> BatchHeader | None:
     """Return the header at a position, None at the end.
 
-    A fault counts if it does not change: a broker may be writing there.
-
     Raises:
         TailError: There is something else.
     """
-    found = _look(file, position)
-    while True:
-        try:
-            return _parse_within(*found, position)
-        except TailError:
-            time.sleep(SETTLE_S)
-            before, found = found, _look(file, position)
-            if found == before:
-                raise
+    found, _ = settled(lambda: _look(file, position))
+    if isinstance(found, TailError):
+        raise found
+    return found
 
 
 def is_end(file: BinaryIO, position: int) -> bool:
     """Return whether no batch begins at a position, or at least none is written yet."""
-    return not any(_look(file, position)[0])
+    return not any(os.pread(file.fileno(), HEADER_SIZE, position))
 
 
 def last_offset_behind(path: Path, position: int) -> int:
@@ -171,19 +163,20 @@ def last_offset_behind(path: Path, position: int) -> int:
     return last
 
 
-def _look(file: BinaryIO, position: int) -> tuple[bytes, int]:
-    """Return the bytes of a header, and the size of the file after they were read."""
+def _look(file: BinaryIO, position: int) -> tuple[BatchHeader | TailError | None, Set[object]]:
+    """Return the header or the error at a position, and the values on which the error depends."""
     data = os.pread(file.fileno(), HEADER_SIZE, position)
-    return data, os.fstat(file.fileno()).st_size
-
-
-def _parse_within(data: bytes, file_size: int, position: int) -> BatchHeader | None:
+    file_size = os.fstat(file.fileno()).st_size
     if not any(data):
-        return None
-    header = parse_header(data, position)
+        return None, frozenset()
+    try:
+        header = parse_header(data, position)
+    except TailError as error:
+        return error, {data}
     if position + header.size > file_size:
-        raise TailError(position, f"length {header.size - _OVERHEAD} does not fit")
-    return header
+        reason = f"length {header.size - _OVERHEAD} does not fit"
+        return TailError(position, reason), {(data, file_size)}
+    return header, frozenset()
 
 
 def parse_header(data: bytes, position: int) -> BatchHeader:

@@ -6,8 +6,7 @@ largest one. An aborted transaction must point at its marker.
 """
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
@@ -20,7 +19,8 @@ from pykafka_core.errors import KafkaError
 from pykafka_core.protocol import ProtocolError, decode_message
 from pykafka_core.protocol.messages import EndTxnMarker, ProducerSnapshot
 
-from .batches import SETTLE_S, BatchHeader, TailError, batch_headers, header_at, is_end
+from .batches import BatchHeader, TailError, batch_headers, header_at, is_end
+from .looks import settled
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
@@ -40,6 +40,14 @@ class Fault(NamedTuple):
     """A fault of a file, in words."""
 
     text: str
+
+
+class _Batch(NamedTuple):
+    """A batch, its bytes, and whether they match its CRC."""
+
+    header: BatchHeader
+    data: bytes
+    is_valid: bool
 
 
 Rows = Iterator[Mapping[str, object] | Fault]
@@ -71,22 +79,26 @@ def _batches(file: BinaryIO, expected: int, records: bool, contents: bool) -> Ro
         expected = header.last_offset + 1
 
 
-def _batch_at(file: BinaryIO, position: int) -> tuple[BatchHeader, bytes, bool] | None:
-    """Return a batch with its bytes, and whether it matches its CRC; None at the end.
+def _batch_at(file: BinaryIO, position: int) -> _Batch | None:
+    def look() -> tuple[_Batch | None, Set[object]]:
+        batch = _read(file, position)
+        if batch is None or batch.is_valid:
+            return batch, frozenset()
+        if is_end(file, position + batch.header.size):
+            return batch, {batch.data}
+        return _read(file, position), frozenset()  # a batch before another one is complete
 
-    A mismatch counts if the bytes do not change: a broker may be writing the last batch.
-    """
-    before = None
-    while (header := header_at(file, position)) is not None:
-        data = os.pread(file.fileno(), header.size, position)
-        checksum = crc32c if header.magic == 2 else crc32
-        is_valid = checksum(data[header.crc_start :]) == header.crc
-        if is_valid or data == before:
-            return header, data, is_valid
-        before = data
-        if is_end(file, position + header.size):
-            time.sleep(SETTLE_S)
-    return None
+    found, _ = settled(look)
+    return found
+
+
+def _read(file: BinaryIO, position: int) -> _Batch | None:
+    header = header_at(file, position)
+    if header is None:
+        return None
+    data = os.pread(file.fileno(), header.size, position)
+    checksum = crc32c if header.magic == 2 else crc32
+    return _Batch(header, data, checksum(data[header.crc_start :]) == header.crc)
 
 
 def _opened(header: BatchHeader, data: bytes) -> BatchHeader:
@@ -252,27 +264,26 @@ def _ragged(data: bytes, entry: Struct) -> Iterator[Fault]:
 
 
 def _index(rows: Callable[[Path, bytes, Sequence[BatchHeader]], Rows]) -> _Dump:
-    """Return the reader of an index.
+    """Return the reader of an index, which a broker may replace or remove with its segment."""
 
-    Faults count if a second look finds the same ones: a broker may replace index and segment in
-    between, or write them.
-    """
-
-    def look(path: Path) -> tuple[bytes, list[BatchHeader], list[Fault]]:
-        data, batches = path.read_bytes(), _headers_beside(path)
-        return data, batches, [row for row in rows(path, data, batches) if isinstance(row, Fault)]
+    def look(path: Path) -> tuple[tuple[bytes, list[BatchHeader]] | OSError, Set[object]]:
+        try:
+            data, batches = path.read_bytes(), _headers_beside(path)
+        except FileNotFoundError as error:
+            return error, {error.filename} if path.exists() else frozenset()
+        faults = {row for row in rows(path, data, batches) if isinstance(row, Fault)}
+        return (data, batches), faults
 
     def dump(path: Path, _records: bool, _contents: bool) -> Rows:
-        data, batches, faults = look(path)
-        before = None
-        while faults and faults != before:
-            time.sleep(SETTLE_S)
-            before = faults
-            try:
-                data, batches, faults = look(path)
-            except FileNotFoundError:
-                return  # deleted since
-        yield from rows(path, data, batches)
+        path.stat()  # an index that is missing from the start is an error
+        found, faults = settled(lambda: look(path))
+        if isinstance(found, OSError):
+            if faults:
+                raise found
+            return
+        for row in rows(path, *found):
+            if not isinstance(row, Fault) or row in faults:
+                yield row
 
     return dump
 

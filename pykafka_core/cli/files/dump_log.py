@@ -37,11 +37,11 @@ def dump_log(
 
 
 def _rows(path: Path, records: bool, contents: bool) -> Rows:
-    """Yield the rows of a file; its read errors name it, and errors of the output pass through."""
+    """Yield the rows of a file. A read error names the file; errors of the output pass through."""
     try:
         yield from DUMPS[path.suffix](path, records, contents)
     except OSError as error:
-        raise CliError(f"cannot read {path}: {error.strerror}") from error
+        raise CliError(f"cannot read {error.filename or path}: {error.strerror}") from error
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import struct
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -168,10 +170,148 @@ def test_an_index_that_a_compaction_replaces_has_no_fault(
     path = segment(tmp_path)
     index = path.with_suffix(".index")
     path.write_bytes(BATCH)
+    index.touch()
     old, new = struct.pack(">ii", 2, 0), struct.pack(">ii", 6, 0)
     looks = iter([old, new])
     monkeypatch.setattr(Path, "read_bytes", lambda _: next(looks))
     assert list(DUMPS[".index"](index, False, False)) == [{"offset": 11, "position": 0}]
+
+
+OFFSET_ENTRY = struct.Struct(">ii")
+APPENDS_MAX = 100
+
+
+class Growing:
+    """A broker that appends a batch and its index entry in each pause of the command."""
+
+    def __init__(self, log: Path, entry: Callable[[int, int], bytes] = OFFSET_ENTRY.pack) -> None:
+        self.log, self.index, self.entry = log, log.with_suffix(".index"), entry
+        self.position, self.offset, self.appends = log.stat().st_size, 11, 0
+
+    def pause(self, _seconds: float) -> None:
+        self.appends += 1
+        assert self.appends < APPENDS_MAX, "the command does not end while the file grows"
+        batch = build_batch([(b"k", b"v" * 100)], base_offset=self.offset, leader_epoch=0)
+        with self.log.open("r+b") as log, self.index.open("ab") as index:
+            log.seek(self.position)
+            log.write(batch)
+            index.write(self.entry(self.offset - 5, self.position))
+        self.position += len(batch)
+        self.offset += 1
+
+
+@pytest.mark.parametrize(
+    ("at", "data", "fault"),
+    [
+        (16, b"\7", "magic 7"),
+        (8, bytes(4), "length 0 does not fit"),
+        (8, b"\x7f\0\0\0", "length 2130706432 does not fit"),
+    ],
+)
+def test_fault_of_a_growing_segment_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, data: bytes, fault: str
+) -> None:
+    path, second = two_batches(tmp_path)
+    overwrite(path, second + at, data)
+    monkeypatch.setattr(time, "sleep", Growing(path).pause)
+    first, *faults = DUMPS[".log"](path, False, False)
+    assert not isinstance(first, Fault)
+    assert faults == [Fault(f"no batch at position {second}: {fault}")]
+
+
+def test_batch_that_extends_over_growing_bytes_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its length is wrong, and fits into the preallocated file."""
+    path, second = two_batches(tmp_path)
+    growing = Growing(path)
+    os.truncate(path, 1_000_000)
+    overwrite(path, second + 8, struct.pack(">i", 900_000))
+    monkeypatch.setattr(time, "sleep", growing.pause)
+    _, _, *faults = DUMPS[".log"](path, False, False)
+    assert faults == [Fault(f"batch at {second} does not match its CRC")]
+
+
+def test_fault_of_a_growing_index_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each new entry is a fault too, because the batches after the damaged one are unknown."""
+    path, second = two_batches(tmp_path)
+    index = path.with_suffix(".index")
+    index.write_bytes(OFFSET_ENTRY.pack(2, 0) + OFFSET_ENTRY.pack(5, second))
+    overwrite(path, second + 16, b"\7")
+    monkeypatch.setattr(time, "sleep", Growing(path).pause)
+    rows = DUMPS[".index"](index, False, False)
+    faults = [row for row in rows if isinstance(row, Fault)]
+    assert Fault(f"offset 10 is not the last of a batch at position {second}") in faults
+
+
+def test_growing_index_that_always_has_another_fault_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = two_batches(tmp_path)
+    index = path.with_suffix(".index")
+    index.write_bytes(OFFSET_ENTRY.pack(2, 0) + b"\0\0\0")
+    growing = Growing(path, lambda *_: bytes(OFFSET_ENTRY.size))
+    monkeypatch.setattr(time, "sleep", growing.pause)
+    rows = DUMPS[".index"](index, False, False)
+    (fault,) = (row for row in rows if isinstance(row, Fault))
+    assert "is not a multiple of an entry's 8" in fault.text
+
+
+def test_index_without_its_segment_names_the_segment(tmp_path: Path, capsys: Capture) -> None:
+    path, _ = two_batches(tmp_path)
+    index = path.with_suffix(".index")
+    index.touch()
+    path.unlink()
+    assert run(index) == 1
+    assert f"cannot read {path}: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("removed", [(".log",), (".index",), (".log", ".index")])
+def test_files_that_are_removed_between_two_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: tuple[str, ...]
+) -> None:
+    path, _ = two_batches(tmp_path)
+    index = path.with_suffix(".index")
+    index.write_bytes(OFFSET_ENTRY.pack(2, 9))
+
+    def pause(_seconds: float) -> None:
+        for suffix in removed:
+            path.with_suffix(suffix).unlink(missing_ok=True)
+
+    monkeypatch.setattr(time, "sleep", pause)
+    rows = DUMPS[".index"](index, False, False)
+    if index.suffix in removed:
+        assert list(rows) == []
+    else:
+        with pytest.raises(FileNotFoundError, match=path.name):
+            list(rows)
+
+
+def test_index_that_is_removed_after_its_segment_is_not_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = two_batches(tmp_path)
+    index = path.with_suffix(".index")
+    index.touch()
+    path.unlink()
+    monkeypatch.setattr(time, "sleep", lambda _: index.unlink())
+    assert list(DUMPS[".index"](index, False, False)) == []
+
+
+def two_batches(directory: Path) -> tuple[Path, int]:
+    """Return a segment without preallocated bytes, and the position of its second batch."""
+    path = segment(directory)
+    _, second = batch_headers(path)
+    os.truncate(path, second.position + second.size)
+    return path, second.position
+
+
+def overwrite(path: Path, position: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(data)
 
 
 def shorter(path: Path) -> Path:
