@@ -17,16 +17,17 @@ from confluent_kafka import Producer
 from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import IdentityError
-from pykafka_core.cli.doctor import limits
+from pykafka_core.cli.doctor import limits, processes
 from pykafka_core.cli.doctor import port as ports
 from pykafka_core.cli.doctor.finding import Finding, Level
-from pykafka_core.cli.doctor.processes import listening, socket_holder
+from pykafka_core.cli.doctor.processes import Holder, listening, lock_holder, socket_holder
 from pykafka_core.log import Log
 from pykafka_core.types import id_text
 from tests.support.cli import run
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.processes.mounts import mounted
 from tests.support.processes.nodes import SERVE
+from tests.support.processes.proc import proc_with_lock
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
@@ -219,6 +220,34 @@ def test_check_of_a_broker_in_this_process_keeps_its_lock(tmp_path: Path, capsys
         again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 1
     assert "in use" in again.stderr
+
+
+@pytest.mark.parametrize("is_listed", [True, False], ids=["other user", "other container"])
+def test_lock_of_an_invisible_process_is_reported(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, is_listed: bool
+) -> None:
+    data = tmp_path / "data"
+    with Broker(data, durability="os"):
+        monkeypatch.setattr(processes, "_PROC", proc_with_lock(tmp_path, data, is_listed=is_listed))
+        assert lock_holder(data) == Holder(None)
+        found = diagnosed(capsys, "--data-dir", data, code=0)
+    assert "in use by a process of another user or container" in about(found, "lock").text
+
+
+def test_lock_that_is_released_during_the_search_has_no_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    with Broker(data, durability="os"):
+        proc = proc_with_lock(tmp_path, data, is_listed=True)
+    monkeypatch.setattr(processes, "_PROC", proc)
+
+    def release(_directory: Path) -> Iterator[Path]:
+        (proc / "locks").write_text("")
+        yield from ()
+
+    monkeypatch.setattr(Path, "iterdir", release)
+    assert lock_holder(data) is None
 
 
 @pytest.mark.parametrize(

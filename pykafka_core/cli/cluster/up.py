@@ -55,11 +55,15 @@ def up(count: int, folder: Path, port: int) -> None:
 def _check_unused(nodes: Sequence[int], folder: Path) -> None:
     """Raise an error that names the running nodes; they outlive a command that is killed."""
     found = {node: lock_holder(folder / str(node)) for node in nodes}
-    holders = {node: process for node, process in found.items() if process is not None}
+    holders = {node: holder for node, holder in found.items() if holder is not None}
     if holders:
-        named = ", ".join(f"node {node} runs as process {one}" for node, one in holders.items())
-        processes = " ".join(map(str, holders.values()))
-        advice = f"stop that `cluster up`; if it was killed, stop its nodes: kill {processes}"
+        named = ", ".join(f"node {node} runs as {holder}" for node, holder in holders.items())
+        processes = [str(one.process) for one in holders.values() if one.process is not None]
+        if len(processes) < len(holders):
+            advice = "stop that `cluster up` as its user or in its container"
+        else:
+            advice = "stop that `cluster up`; if it was killed, stop its nodes: kill "
+            advice += " ".join(processes)
         raise CliError(f"{folder} is in use: {named}", advice)
 
 

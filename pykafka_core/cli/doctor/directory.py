@@ -29,7 +29,7 @@ from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.types import id_text
 
 from .finding import Finding, ok, problem, warning
-from .processes import command_of, lock_holder
+from .processes import Holder, command_of, lock_holder
 
 FREE_BYTES_LOW = 1024**3
 """The default size of one segment, ``log.segment.bytes``."""
@@ -150,9 +150,11 @@ def _check_content(path: Path) -> Iterator[Finding]:
 
 def _locked(path: Path) -> Finding:
     holder = lock_holder(path)
-    who = "another process" if holder is None else f"process {holder} ({command_of(holder)})"
-    if holder == os.getpid():
+    who = "another process" if holder is None else str(holder)
+    if holder == Holder(os.getpid()):
         who = "this process"
+    elif holder is not None and holder.process is not None:
+        who += f" ({command_of(holder.process)})"
     advice = "check it with --bootstrap-server, or stop it so that doctor can read every batch"
     return warning("lock", f"{path} is in use by {who}: its logs were not read", advice)
 

@@ -26,24 +26,51 @@ class Listening(NamedTuple):
         return ip_address(self.host).is_loopback
 
 
-def lock_holder(directory: Path) -> int | None:
-    """Return the process that has locked a data directory, or one of several.
+class Holder(NamedTuple):
+    """The holder of a lock; its process id is None if /proc does not show it."""
+
+    process: int | None
+
+    def __str__(self) -> str:
+        if self.process is None:
+            return "a process of another user or container"
+        return f"process {self.process}"
+
+
+def lock_holder(directory: Path) -> Holder | None:
+    """Return the process that has locked a data directory, or one of several; None without a lock.
 
     A POSIX lock, as Apache Kafka takes it, has the process id. A lock of an open file description,
     as this package takes it, has -1 instead, and is found among the open files of each process.
     """
     with suppress(OSError, ValueError):
-        wanted = (directory / ".lock").stat()
-        for line in (_PROC / "locks").read_text().splitlines():
-            fields = line.split()
-            # "1: POSIX ADVISORY WRITE 4711 08:01:1234 0 EOF"; a waiting process has "->" after the
-            # number.
-            if len(fields) == 8 and fields[1] in {"POSIX", "OFDLCK"}:
-                major, minor, inode = fields[5].split(":")
-                device = os.makedev(int(major, 16), int(minor, 16))
-                if int(inode) == wanted.st_ino and device == wanted.st_dev:
-                    process = int(fields[4])
-                    return process if process > 0 else _description_holder(fields[5])
+        lock = _lock(directory)
+        if lock is None:
+            return None
+        process = lock.process if lock.process > 0 else _description_holder(lock.file)
+        if process is not None or _lock(directory) is not None:  # not released since
+            return Holder(process)
+    return None
+
+
+class _Lock(NamedTuple):
+    """A line of ``/proc/locks``."""
+
+    process: int
+    file: str
+
+
+def _lock(directory: Path) -> _Lock | None:
+    wanted = (directory / ".lock").stat()
+    for line in (_PROC / "locks").read_text().splitlines():
+        fields = line.split()
+        # "1: POSIX ADVISORY WRITE 4711 08:01:1234 0 EOF"; a waiting process has "->" after the
+        # number.
+        if len(fields) == 8 and fields[1] in {"POSIX", "OFDLCK"}:
+            major, minor, inode = fields[5].split(":")
+            device = os.makedev(int(major, 16), int(minor, 16))
+            if int(inode) == wanted.st_ino and device == wanted.st_dev:
+                return _Lock(int(fields[4]), fields[5])
     return None
 
 

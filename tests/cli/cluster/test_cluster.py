@@ -14,12 +14,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core.broker.start.plan import plan
+from pykafka_core.cli.doctor import processes
 from pykafka_core.config import BrokerConfigs
 from tests.cluster.clients import isr_of, read_by_group
 from tests.support.cli import run
 from tests.support.evidence.logs import new_log
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.processes.ports import free_ports
+from tests.support.processes.proc import proc_with_lock
 
 Capture = pytest.CaptureFixture[str]
 SERVES = "node 2 serves again\n"
@@ -116,6 +118,22 @@ def test_nodes_of_an_earlier_command_are_named(tmp_path: Path, capsys: Capture) 
     assert f"{tmp_path} is in use: node 2 runs as process {node.pid}" in found
     assert f"kill {node.pid}" in found
     assert not list(tmp_path.glob("*.properties"))
+
+
+def test_node_of_an_invisible_process_is_refused(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cluster"
+    (folder / "2").mkdir(parents=True)
+    (folder / "2" / ".lock").touch()
+    proc = proc_with_lock(tmp_path, folder / "2", is_listed=True)
+    monkeypatch.setattr(processes, "_PROC", proc)
+    assert run("cluster", "up", 3, folder, "--port", free_ports()) == 1
+    found = capsys.readouterr().err
+    assert f"{folder} is in use: node 2 runs as a process of another user or container" in found
+    assert "stop that `cluster up` as its user or in its container" in found
+    assert "kill" not in found
+    assert not list(folder.glob("*.properties"))
 
 
 @pytest.mark.cluster
