@@ -508,7 +508,7 @@ impl PyCore {
             api_version,
             body: body.bytes(),
             timeout,
-            answer_bytes_expected: 0,
+            response_bytes_expected: 0,
         };
         self.core(py)?.send(token, &peer.destination(), request);
         Ok(())

@@ -23,9 +23,9 @@ fn produce_batch(client: &mut Client, filling: u8) {
     let topics = vec![produce::Topic { name: "t", topic_id: TOPIC, partitions }];
     let request = produce::Request { acks: 1, timeout_ms: 1_000, topics, ..Default::default() };
     let body = encoded(|out| request.encode(PRODUCE_VERSION, out));
-    let answer = client.ask(ApiKey::PRODUCE, PRODUCE_VERSION, &body);
-    let answer = produce::Response::decode(PRODUCE_VERSION, &answer).expect("an answer");
-    assert_eq!(answer.responses[0].partitions[0].error_code, 0);
+    let response = client.ask(ApiKey::PRODUCE, PRODUCE_VERSION, &body);
+    let response = produce::Response::decode(PRODUCE_VERSION, &response).expect("an answer");
+    assert_eq!(response.responses[0].partitions[0].error_code, 0);
 }
 
 fn fetch_body(fetch_offset: i64, bytes_max: i32) -> Vec<u8> {

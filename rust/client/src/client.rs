@@ -55,9 +55,9 @@ impl<C: Connector> Client<C> {
         request: Request,
         done: impl FnOnce(Result<Bytes, SendError>) + Send + 'static,
     ) {
-        let Request { api_key, api_version, body, timeout, answer_bytes_expected } = request;
-        let bytes_expected = answer_bytes_expected;
-        let wanted = Wanted::Answer { api_key, api_version, body, bytes_expected };
+        let Request { api_key, api_version, body, timeout, response_bytes_expected } = request;
+        let bytes_expected = response_bytes_expected;
+        let wanted = Wanted::Response { api_key, api_version, body, bytes_expected };
         self.begin(to, wanted, timeout, done);
     }
 

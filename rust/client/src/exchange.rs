@@ -42,7 +42,7 @@ struct UnderWay {
     api_key: ApiKey,
     api_version: i16,
     deadline: Instant,
-    answer_bytes_expected: usize,
+    response_bytes_expected: usize,
     /// `None` for the request for the peer's versions.
     completion: Option<Completion>,
 }
@@ -53,7 +53,7 @@ type Versions = HashMap<i16, (i16, i16)>;
 #[derive(Debug)]
 pub(crate) struct Exchange {
     client_id: Arc<str>,
-    answer_bytes_max: usize,
+    response_bytes_max: usize,
     /// The last correlation id, except those of `AlterPartition`.
     correlation_id: i32,
     versions: Option<Versions>,
@@ -70,12 +70,12 @@ impl Exchange {
     /// Starts with the request for versions, whose response must arrive by `deadline`.
     pub(crate) fn begin(
         client_id: Arc<str>,
-        answer_bytes_max: usize,
+        response_bytes_max: usize,
         deadline: Instant,
     ) -> Exchange {
         let mut exchange = Exchange {
             client_id,
-            answer_bytes_max,
+            response_bytes_max,
             correlation_id: 0,
             versions: None,
             waiting: VecDeque::new(),
@@ -104,7 +104,7 @@ impl Exchange {
             Ok(Some(size)) => (PREFIX_SIZE + size).saturating_sub(self.input.len()),
             _ => 0,
         };
-        let expected = self.under_way.front().map_or(0, |asked| asked.answer_bytes_expected);
+        let expected = self.under_way.front().map_or(0, |asked| asked.response_bytes_expected);
         let bytes_max = if missing <= expected { missing } else { READ_BYTES_MAX };
         self.input.reserve(missing.min(bytes_max).max(READ_BYTES_MIN));
         (&mut self.input, &mut self.output)
@@ -113,7 +113,7 @@ impl Exchange {
     /// Sends a request or queues it; fails it immediately if the peer does not support its version.
     pub(crate) fn submit(&mut self, pending: Pending) {
         let Some(versions) = &self.versions else { return self.waiting.push_back(pending) };
-        let Wanted::Answer { api_key, api_version, ref body, bytes_expected } = pending.wanted
+        let Wanted::Response { api_key, api_version, ref body, bytes_expected } = pending.wanted
         else {
             return self.watching.push_back(pending);
         };
@@ -175,7 +175,7 @@ impl Exchange {
         let Some(prefix) = self.input.first_chunk::<PREFIX_SIZE>() else { return Ok(None) };
         let size = i32::from_be_bytes(*prefix);
         match usize::try_from(size) {
-            Ok(bytes @ PREFIX_SIZE..) if bytes <= self.answer_bytes_max => Ok(Some(bytes)),
+            Ok(bytes @ PREFIX_SIZE..) if bytes <= self.response_bytes_max => Ok(Some(bytes)),
             _ => Err(format!("it sent an answer of {size} bytes").into()),
         }
     }
@@ -197,7 +197,7 @@ impl Exchange {
         api_version: i16,
         body: &[u8],
         deadline: Instant,
-        answer_bytes_expected: usize,
+        response_bytes_expected: usize,
         completion: Option<Completion>,
     ) {
         let correlation_id = if api_key == ALTER_PARTITION {
@@ -223,7 +223,7 @@ impl Exchange {
                     api_key,
                     api_version,
                     deadline,
-                    answer_bytes_expected,
+                    response_bytes_expected,
                     completion,
                 };
                 self.under_way.push_back(asked);
@@ -284,12 +284,12 @@ mod tests {
     use super::*;
 
     /// Capacity of the input buffer after the start of a response of 1 MiB, if
-    /// `answer_bytes_expected` are expected.
-    fn room(answer_bytes_expected: usize) -> usize {
+    /// `response_bytes_expected` are expected.
+    fn room(response_bytes_expected: usize) -> usize {
         let mut exchange = Exchange::begin("test".into(), 1 << 24, Instant::now());
         exchange.under_way.clear();
         let (key, version) = (ApiKey::FETCH, 12);
-        exchange.ask(key, version, &[], Instant::now(), answer_bytes_expected, None);
+        exchange.ask(key, version, &[], Instant::now(), response_bytes_expected, None);
         exchange.input.extend_from_slice(&(1_i32 << 20).to_be_bytes());
         let (input, _) = exchange.buffers();
         input.capacity()

@@ -100,9 +100,9 @@ impl<C: Connector> Link<C> {
         stream: C::Stream,
         waiting: VecDeque<Pending>,
     ) -> Result<(), Closed> {
-        let ClientOptions { client_id, answer_bytes_max, setup_timeout, .. } = &*self.options;
+        let ClientOptions { client_id, response_bytes_max, setup_timeout, .. } = &*self.options;
         let told_by = Instant::now() + *setup_timeout;
-        let mut exchange = Exchange::begin(client_id.clone(), *answer_bytes_max, told_by);
+        let mut exchange = Exchange::begin(client_id.clone(), *response_bytes_max, told_by);
         for pending in waiting {
             exchange.submit(pending);
         }

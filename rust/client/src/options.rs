@@ -18,7 +18,7 @@ pub struct ClientOptions {
     /// Limit of a connection without requests (`connections.max.idle.ms`).
     pub idle_max: Duration,
     /// Maximum size of a response; a larger one ends its connection.
-    pub answer_bytes_max: usize,
+    pub response_bytes_max: usize,
     /// Maximum number of open requests; further ones fail with [`crate::SendError::Full`].
     pub open_max: usize,
     /// Seed of the jitter of pauses.

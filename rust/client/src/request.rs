@@ -40,7 +40,7 @@ pub struct Request {
     pub timeout: Duration,
     /// Memory for a response up to this size is allocated at once, so that the response is not
     /// copied while it grows; 0 for small responses.
-    pub answer_bytes_expected: usize,
+    pub response_bytes_expected: usize,
 }
 
 /// The reason why there is no response.
@@ -108,7 +108,7 @@ impl fmt::Debug for Completion {
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// The response to a request.
-    Answer { api_key: ApiKey, api_version: i16, body: Bytes, bytes_expected: usize },
+    Response { api_key: ApiKey, api_version: i16, body: Bytes, bytes_expected: usize },
     /// The end of the connection.
     End,
 }

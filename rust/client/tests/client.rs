@@ -18,7 +18,7 @@ use tokio::time::{Instant, advance, timeout};
 
 const ALTER_PARTITION: ApiKey = ApiKey(56);
 const PIPE_BYTES: usize = 1 << 10;
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+const RESPONSE_BYTES_MAX: usize = 1 << 20;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Passes the other ends of its connections to the test, as long as the test accepts them.
@@ -58,7 +58,7 @@ impl Peer {
         Asked { api_key, api_version, correlation_id, body: body.to_vec() }
     }
 
-    async fn answer(&mut self, asked: &Asked, body: &[u8]) {
+    async fn response(&mut self, asked: &Asked, body: &[u8]) {
         let mut frame = Vec::new();
         response_header(asked.api_key, asked.api_version, asked.correlation_id, &mut frame);
         frame.extend_from_slice(body);
@@ -73,7 +73,7 @@ impl Peer {
     async fn tell_versions(&mut self) {
         let asked = self.next().await;
         assert_eq!((asked.api_key, asked.api_version), (ApiKey::API_VERSIONS, 3));
-        self.answer(&asked, &versions(3)).await;
+        self.response(&asked, &versions(3)).await;
     }
 
     async fn is_closed(&mut self) -> bool {
@@ -115,7 +115,7 @@ impl Setting {
             backoff_first: Duration::from_millis(50),
             backoff_max: SECOND,
             idle_max: 600 * SECOND,
-            answer_bytes_max: ANSWER_BYTES_MAX,
+            response_bytes_max: RESPONSE_BYTES_MAX,
             open_max: 100,
             seed: 7,
         };
@@ -130,7 +130,10 @@ impl Setting {
     fn send_to(&self, purpose: &str, version: i16, body: &'static str, timeout: Duration) -> Ended {
         let body = Bytes::from_static(body.as_bytes());
         let (api_key, api_version) = (ApiKey::FETCH, version);
-        self.ask(purpose, Request { api_key, api_version, body, timeout, answer_bytes_expected: 0 })
+        self.ask(
+            purpose,
+            Request { api_key, api_version, body, timeout, response_bytes_expected: 0 },
+        )
     }
 
     fn ask(&self, purpose: &str, request: Request) -> Ended {
@@ -145,7 +148,7 @@ impl Setting {
             api_version: 3,
             body: Bytes::new(),
             timeout: 30 * SECOND,
-            answer_bytes_expected: 0,
+            response_bytes_expected: 0,
         };
         self.ask("alter partition", request)
     }
@@ -173,7 +176,7 @@ impl Setting {
         let mut peer = self.peer().await;
         peer.tell_versions().await;
         let asked = peer.next().await;
-        peer.answer(&asked, b"first answer").await;
+        peer.response(&asked, b"first answer").await;
         assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"first answer"))));
         peer
     }
@@ -205,8 +208,8 @@ async fn requests_are_sent_in_order_before_the_first_reply() {
     peer.tell_versions().await;
     let (one, two) = (peer.next().await, peer.next().await);
     assert_eq!((one.body.as_slice(), two.body.as_slice()), (&b"one"[..], &b"two"[..]));
-    peer.answer(&one, b"to one").await;
-    peer.answer(&two, b"to two").await;
+    peer.response(&one, b"to one").await;
+    peer.response(&two, b"to two").await;
     assert_eq!(first.await, Ok(Ok(Bytes::from_static(b"to one"))));
     assert_eq!(second.await, Ok(Ok(Bytes::from_static(b"to two"))));
     assert_eq!((setting.tried.load(Ordering::Relaxed), setting.client.open_count()), (1, 0));
@@ -223,7 +226,7 @@ async fn purposes_do_not_wait_for_each_other() {
     let mut other = setting.peer().await;
     other.tell_versions().await;
     let asked = other.next().await;
-    other.answer(&asked, b"alive").await;
+    other.response(&asked, b"alive").await;
     assert_eq!(fast.await, Ok(Ok(Bytes::from_static(b"alive"))));
     setting.client.disconnect(&destination("fetch"));
     assert_eq!(error_of(slow).await, SendError::Closed);
@@ -260,7 +263,7 @@ async fn a_version_that_the_peer_lacks_is_not_sent() {
         api_version: 3,
         body: Bytes::new(),
         timeout: SECOND,
-        answer_bytes_expected: 0,
+        response_bytes_expected: 0,
     };
     let unknown = setting.ask("orders", request);
     assert_eq!(error_of(unknown).await, SendError::UnsupportedVersion { min: 0, max: -1 });
@@ -277,7 +280,7 @@ async fn the_end_of_a_connection_can_be_awaited_during_requests() {
     peer.tell_versions().await;
     let ended = setting.send("hello");
     let asked = peer.next().await;
-    peer.answer(&asked, b"hello, too").await;
+    peer.response(&asked, b"hello, too").await;
     assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"hello, too"))));
     let short = setting.watch(SECOND);
     assert_eq!(error_of(short).await, SendError::TimedOut);
@@ -297,12 +300,12 @@ async fn an_older_peer_is_asked_again_for_its_versions_in_version_0() {
     let mut peer = setting.peer().await;
     let asked = peer.next().await;
     let refusal = Response { error_code: 35, ..Response::default() };
-    peer.answer(&asked, &encoded(0, &refusal)).await;
+    peer.response(&asked, &encoded(0, &refusal)).await;
     let again = peer.next().await;
     assert_eq!((again.api_key, again.api_version), (ApiKey::API_VERSIONS, 0));
-    peer.answer(&again, &versions(0)).await;
+    peer.response(&again, &versions(0)).await;
     let asked = peer.next().await;
-    peer.answer(&asked, b"hello, too").await;
+    peer.response(&asked, b"hello, too").await;
     assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"hello, too"))));
 }
 
@@ -354,7 +357,7 @@ async fn a_timeout_before_the_versions_are_known_fails_only_its_request() {
     peer.tell_versions().await;
     let asked = peer.next().await;
     assert_eq!(asked.body, b"other");
-    peer.answer(&asked, b"in time").await;
+    peer.response(&asked, b"in time").await;
     assert_eq!(other.await, Ok(Ok(Bytes::from_static(b"in time"))));
 }
 
@@ -371,13 +374,13 @@ async fn a_peer_that_sends_no_versions_is_disconnected() {
 
 #[tokio::test(start_paused = true)]
 async fn an_invalid_reply_closes_the_connection() {
-    let answers: [(&[u8], &str); 4] = [
+    let responses: [(&[u8], &str); 4] = [
         (&[0, 0, 0, 9, 0], "answered another request"),
         (&[0, 0], "an answer of 2 bytes"),
         (&[0xff; 5], "no header"),
         (&[0, 0, 0, 1], "no header"),
     ];
-    for (frame, reason) in answers {
+    for (frame, reason) in responses {
         let mut setting = Setting::new();
         let mut peer = setting.connected().await;
         let ended = setting.send("next");
@@ -390,7 +393,7 @@ async fn an_invalid_reply_closes_the_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_above_the_limit_is_rejected_by_its_size_alone() {
-    for size in [-1, i32::MAX, i32::try_from(ANSWER_BYTES_MAX + 1).expect("small")] {
+    for size in [-1, i32::MAX, i32::try_from(RESPONSE_BYTES_MAX + 1).expect("small")] {
         let mut setting = Setting::new();
         let mut peer = setting.connected().await;
         let ended = setting.send("next");
@@ -418,11 +421,11 @@ async fn large_requests_and_replies_can_cross() {
     let asked = peer.next().await;
     // The peer reads nothing more until its response is sent, and the client has more to write than
     // the pipe can hold.
-    peer.answer(&asked, large.as_bytes()).await;
+    peer.response(&asked, large.as_bytes()).await;
     assert_eq!(one.await.expect("it ends").expect("an answer").len(), large.len());
     let asked = peer.next().await;
     assert_eq!(asked.body.len(), large.len());
-    peer.answer(&asked, b"").await;
+    peer.response(&asked, b"").await;
     assert_eq!(two.await, Ok(Ok(Bytes::new())));
 }
 

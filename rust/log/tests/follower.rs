@@ -157,15 +157,15 @@ fn batch_beyond_the_offsets_of_the_active_segment_starts_a_segment_at_its_offset
 }
 
 #[test]
-fn a_partial_batch_at_the_end_of_an_answer_is_left_out() {
+fn a_partial_batch_at_the_end_of_an_response_is_left_out() {
     let (log, _) = bench(1 << 20).open(true);
     let first = stored(0, 0, 2, 10);
     for cut in [1, 20, 70] {
         let info = log.append_as_follower(&stored(0, 0, 2, 10)[..cut], LeaderEpoch::ZERO).unwrap();
         assert_eq!((info.records_count, info.log_end_offset), (0, 0));
     }
-    let answer = [&first[..], &stored(2, 0, 1, 100)[..90]].concat();
-    assert_eq!(log.append_as_follower(&answer, LeaderEpoch::ZERO).unwrap().log_end_offset, 2);
+    let response = [&first[..], &stored(2, 0, 1, 100)[..90]].concat();
+    assert_eq!(log.append_as_follower(&response, LeaderEpoch::ZERO).unwrap().log_end_offset, 2);
     assert_eq!(content(&log), first);
 }
 

@@ -17,7 +17,7 @@ struct Golden {
     name: String,
     expected: Value,
     /// The broker's responses.
-    answers: Value,
+    responses: Value,
     disk: Arc<dyn Disk>,
     recovery_point: i64,
     high_watermark: i64,
@@ -28,9 +28,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/formats/golden")
 }
 
-/// All partitions of `set`, with their files on a memory disk; `answers` selects a set of
+/// All partitions of `set`, with their files on a memory disk; `responses` selects a set of
 /// responses, or is empty.
-fn golden(set: &str, answers: &str) -> Vec<Golden> {
+fn golden(set: &str, responses: &str) -> Vec<Golden> {
     let set = root().join(set);
     let offsets = |name: &str| {
         let bytes = std::fs::read(set.join("data").join(name)).unwrap();
@@ -47,7 +47,8 @@ fn golden(set: &str, answers: &str) -> Vec<Golden> {
             continue;
         }
         let expected: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let answers = if answers.is_empty() { expected.clone() } else { expected[answers].clone() };
+        let responses =
+            if responses.is_empty() { expected.clone() } else { expected[responses].clone() };
         let (topic, partition) = name.rsplit_once('-').unwrap();
         let key = (topic.to_owned(), partition.parse().unwrap());
         let offset = |of: &checkpoint::PartitionOffsets| of.get(&key).copied().unwrap_or(0);
@@ -57,7 +58,7 @@ fn golden(set: &str, answers: &str) -> Vec<Golden> {
         found.push(Golden {
             name,
             expected,
-            answers,
+            responses,
             disk,
             recovery_point,
             high_watermark,
@@ -99,7 +100,7 @@ impl Golden {
                 ..LogConfig::default()
             }),
             disk: self.disk.clone(),
-            clock: Arc::new(ManualClock::new(number(&self.answers["asked_at_ms"]))),
+            clock: Arc::new(ManualClock::new(number(&self.responses["asked_at_ms"]))),
             checkpointed: Checkpointed {
                 // Apache Kafka writes it with the marker of a clean stop.
                 recovery_point: if clean { self.recovery_point } else { 0 },
@@ -111,7 +112,7 @@ impl Golden {
             on_damage: OnDamage::Keep,
             clean,
             identity: Some(PartitionIdentity {
-                topic_id: uuid(self.answers["topic_id"].as_str().unwrap()),
+                topic_id: uuid(self.responses["topic_id"].as_str().unwrap()),
                 partition: None,
             }),
             producer_id_expiration_ms: 86_400_000,
@@ -190,7 +191,7 @@ fn check_batches(golden: &Golden, log: &Log) {
     let bytes = read_all(log, log.log_end_offset());
     let found: Vec<Value> = batches(&bytes).map(|batch| describe(&batch.unwrap())).collect();
     let mut expected = golden.expected["batches"].as_array().unwrap().clone();
-    let start = number(&golden.answers["log_start_offset"]);
+    let start = number(&golden.responses["log_start_offset"]);
     expected.retain(|batch| number(&batch["last_offset"]) >= start);
     for batch in &mut expected {
         let batch = batch.as_object_mut().unwrap();
@@ -270,31 +271,31 @@ fn read_all(log: &Log, upto: i64) -> Vec<u8> {
     }
 }
 
-fn check_answers(golden: &Golden, log: &Log) {
-    let (name, answers) = (&golden.name, &golden.answers);
-    let high_watermark = number(&answers["high_watermark"]);
-    let last_stable_offset = number(&answers["last_stable_offset"]);
-    assert_eq!(log.log_start_offset(), number(&answers["log_start_offset"]), "{name}");
+fn check_responses(golden: &Golden, log: &Log) {
+    let (name, responses) = (&golden.name, &golden.responses);
+    let high_watermark = number(&responses["high_watermark"]);
+    let last_stable_offset = number(&responses["last_stable_offset"]);
+    assert_eq!(log.log_start_offset(), number(&responses["log_start_offset"]), "{name}");
     assert_eq!(log.log_end_offset(), high_watermark, "{name}");
     assert_eq!(log.last_stable_offset(high_watermark), last_stable_offset, "{name}");
     // Like in Kafka, a read ends with its segment.
     let start = log.log_start_offset();
     let uncommitted = log.read(start, 1 << 20, high_watermark, true).unwrap();
-    let expected = &answers["fetch_read_uncommitted"];
+    let expected = &responses["fetch_read_uncommitted"];
     assert_eq!(uncommitted.bytes.len() as i64, number(&expected["bytes"]), "{name}");
     let committed = log.fetch_committed(start, 1 << 20, last_stable_offset, true);
     let (committed, aborted) = committed.unwrap();
-    let expected = &answers["fetch_read_committed"];
+    let expected = &responses["fetch_read_committed"];
     assert_eq!(committed.records.len() as i64, number(&expected["bytes"]), "{name}");
     let aborted: Vec<Value> = aborted
         .iter()
         .map(|txn| json!({"ProducerId": txn.producer_id.get(), "FirstOffset": txn.first_offset}))
         .collect();
     assert_eq!(&Value::from(aborted), &expected["aborted_transactions"], "aborted of {name}");
-    for row in answers["list_offsets"].as_array().unwrap() {
+    for row in responses["list_offsets"].as_array().unwrap() {
         check_list_offsets(golden, log, row);
     }
-    for row in answers["offset_for_leader_epoch"].as_array().unwrap() {
+    for row in responses["offset_for_leader_epoch"].as_array().unwrap() {
         let epoch = LeaderEpoch::from_wire(number(&row[0]) as i32);
         let found = epoch.and_then(|epoch| log.end_offset_for_epoch(epoch));
         let found = found.map_or((-1, -1), |(epoch, end)| (epoch.get(), end));
@@ -315,15 +316,15 @@ fn check_answers(golden: &Golden, log: &Log) {
             })
         })
         .collect();
-    let mut expected = answers["active_producers"].as_array().unwrap().clone();
+    let mut expected = responses["active_producers"].as_array().unwrap().clone();
     expected.sort_by_key(|producer| number(&producer["ProducerId"]));
     assert_eq!(producers, expected, "producers of {name}");
 }
 
 fn check_list_offsets(golden: &Golden, log: &Log, row: &Value) {
     let upto = match row[1].as_str().unwrap() {
-        "read_committed" => number(&golden.answers["last_stable_offset"]),
-        _ => number(&golden.answers["high_watermark"]),
+        "read_committed" => number(&golden.responses["last_stable_offset"]),
+        _ => number(&golden.responses["high_watermark"]),
     };
     let found = match number(&row[0]) {
         -3 => log.offset_of_max_timestamp().unwrap().filter(|found| found.offset < upto),
@@ -356,7 +357,7 @@ fn closed_directories_of_kafka_open_with_the_same_results() {
         assert_eq!(recovery, Recovery::default(), "{}", golden.name);
         check_segments(&golden, &log);
         check_batches(&golden, &log);
-        check_answers(&golden, &log);
+        check_responses(&golden, &log);
         check_epochs(&golden, &log);
     }
 }
@@ -368,12 +369,12 @@ fn closed_directories_of_kafka_without_marker_and_recovery_point_recover_to_the_
         if golden.name == "compacted-transactions-0" {
             // Its records were removed, and its marker is the first batch after a gap. Kafka has it
             // from a snapshot that was not synced.
-            golden.answers["fetch_read_committed"]["aborted_transactions"] = json!([]);
+            golden.responses["fetch_read_committed"]["aborted_transactions"] = json!([]);
         }
         let (log, recovery) = golden.open(false);
         assert_eq!((recovery.damaged_at(), recovery.truncated_at), (None, None), "{}", golden.name);
         check_batches(&golden, &log);
-        check_answers(&golden, &log);
+        check_responses(&golden, &log);
         check_epochs(&golden, &log);
     }
 }
@@ -397,7 +398,7 @@ fn killed_directories_of_kafka_recover_to_where_kafka_recovers_them() {
             let begun = LeaderEpoch::new(number(&epoch[0]) as i32);
             log.assign_epoch(begun, number(&epoch[1])).unwrap();
         }
-        check_answers(&golden, &log);
+        check_responses(&golden, &log);
         // Kafka had removed the segments below the log start offset.
         log.enforce_retention(log.log_end_offset()).unwrap();
         check_segments(&golden, &log);

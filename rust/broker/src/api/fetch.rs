@@ -6,8 +6,8 @@
 //! in the buffers that they were read into, up to the socket.
 //!
 //! contract/kafka.md#24–#29, #62, #63. The leader records the progress of a follower's fetch before
-//! it reads for it ([`Answer::booked`]). A follower gets all appended records, limited only by the
-//! limits of its request. `api/replica.rs` determines which requests count as a follower's.
+//! it reads for it ([`PendingFetch::booked`]). A follower gets all appended records, limited only
+//! by the limits of its request. `api/replica.rs` determines which requests count as a follower's.
 
 mod limits;
 mod parked;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use pykafka_wire::fetch::Request;
 
 use self::limits::Limits;
-use self::respond::{Answer, refuse};
+use self::respond::{PendingFetch, refuse};
 use self::target::{Opened, Targets};
 use crate::api::endpoints::Endpoints;
 use crate::api::fetch_session::Owner;
@@ -112,12 +112,12 @@ fn begin(
         Some(_) => Vec::new(),
     });
     drop(image);
-    let answer = Answer { ctx: ctx.clone(), client, replica, limits, targets };
-    match await_open::of(answer.targets.partitions()) {
-        None => book(answer, room),
+    let fetch = PendingFetch { ctx: ctx.clone(), client, replica, limits, targets };
+    match await_open::of(fetch.targets.partitions()) {
+        None => book(fetch, room),
         Some(opened) => Outcome::Pending(Box::pin(async move {
             opened.await;
-            book(answer, room)
+            book(fetch, room)
         })),
     }
 }
@@ -159,12 +159,12 @@ fn nearby(image: &Image, listener: &str, rack: &str) -> Vec<i32> {
 }
 
 /// Records the progress of a follower before anything that may wait.
-fn book(answer: Answer, room: Share) -> Outcome {
-    if answer.replica.is_none() || !answer.is_long() {
-        return read_or_wait(answer.booked(), room);
+fn book(fetch: PendingFetch, room: Share) -> Outcome {
+    if fetch.replica.is_none() || !fetch.is_long() {
+        return read_or_wait(fetch.booked(), room);
     }
-    let host = answer.ctx.partitions.host().clone();
-    on_worker(&host, move || read_or_wait(answer.booked(), room))
+    let host = fetch.ctx.partitions.host().clone();
+    on_worker(&host, move || read_or_wait(fetch.booked(), room))
 }
 
 /// Maximum bytes of one response: a request for more would wait until its timeout.
@@ -178,38 +178,38 @@ fn bytes_max(ctx: &Context, wanted: i32) -> i64 {
 }
 
 /// Reads after the memory budget permits the records.
-fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
-    let wanted = usize::try_from(answer.limits.bytes_max).unwrap_or(0);
+fn read_or_wait(fetch: PendingFetch, mut room: Share) -> Outcome {
+    let wanted = usize::try_from(fetch.limits.bytes_max).unwrap_or(0);
     if wanted == 0 {
-        return answer_or_park(answer, room, 0);
+        return response_or_park(fetch, room, 0);
     }
-    match answer.ctx.network.memory.responses.widen(&mut room, wanted) {
+    match fetch.ctx.network.memory.responses.widen(&mut room, wanted) {
         0 => Outcome::Pending(Box::pin(async move {
-            let ctx = answer.ctx.clone();
+            let ctx = fetch.ctx.clone();
             let room =
                 ctx.network.memory.responses.wider(room, WIDENED_BYTES_MIN, &*ctx.clock).await;
-            answer_or_park(answer, room, WIDENED_BYTES_MIN)
+            response_or_park(fetch, room, WIDENED_BYTES_MIN)
         })),
-        memory_max => answer_or_park(answer, room, memory_max),
+        memory_max => response_or_park(fetch, room, memory_max),
     }
 }
 
-fn answer_or_park(answer: Answer, room: Share, memory_max: usize) -> Outcome {
-    if !answer.is_long() {
-        return read(answer, room, memory_max);
+fn response_or_park(fetch: PendingFetch, room: Share, memory_max: usize) -> Outcome {
+    if !fetch.is_long() {
+        return read(fetch, room, memory_max);
     }
-    let host = answer.ctx.partitions.host().clone();
-    on_worker(&host, move || read(answer, room, memory_max))
+    let host = fetch.ctx.partitions.host().clone();
+    on_worker(&host, move || read(fetch, room, memory_max))
 }
 
-fn read(answer: Answer, room: Share, memory_max: usize) -> Outcome {
-    let limits = answer.limits;
-    let found = answer.read(memory_max);
+fn read(fetch: PendingFetch, room: Share, memory_max: usize) -> Outcome {
+    let limits = fetch.limits;
+    let found = fetch.read(memory_max);
     if limits.wait_ms <= 0 || found.is_enough(limits.bytes_min) {
-        answer.encode(&found.fetched).in_room(room)
+        fetch.encode(&found.fetched).in_room(room)
     } else {
         drop(room);
-        parked::park(answer, &found)
+        parked::park(fetch, &found)
     }
 }
 

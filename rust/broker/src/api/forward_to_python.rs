@@ -33,17 +33,17 @@ impl Drop for Open {
     }
 }
 
-/// Queues the request for Python, and waits for the response. `room_of_answer` is held until
+/// Queues the request for Python, and waits for the response. `room_of_response` is held until
 /// Python releases it, because the request waits; then it is reserved when the response exists.
 pub(crate) fn park(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
     header: &Header,
     body: Bytes,
-    room_of_answer: Share,
+    room_of_response: Share,
 ) -> Outcome {
     let (ctx, connection, header) = (ctx.clone(), conn.clone(), header.clone());
-    let room = Room::new(room_of_answer);
+    let room = Room::new(room_of_response);
     let parked = room.clone();
     let answered = async move {
         let decoded = match decoded_bytes(&ctx, &header, &body, &room).await {
@@ -59,19 +59,19 @@ pub(crate) fn park(
         if bytes >= SMALL_BYTES_MAX {
             room.measured(bytes, &ctx.network.memory.requests);
         }
-        let (id, answer) = ctx.requests.park();
+        let (id, response) = ctx.requests.park();
         let open = Open { ctx, id };
         let event = RequestEvent { id, connection, header, body, room: room.clone() };
         open.ctx.events.push(Event::Request(Box::new(event)));
-        let Some(body) = answered(&open.ctx, &room, answer).await else { return stopped() };
-        let answers = &open.ctx.network.memory.responses;
-        let room_of_answer = match room.take_answer() {
+        let Some(body) = answered(&open.ctx, &room, response).await else { return stopped() };
+        let responses = &open.ctx.network.memory.responses;
+        let room_of_response = match room.take_response() {
             Some(room) => room,
             // Python has released it, and the response is small or another node has encoded it.
             // Waiting here closes stalled peers that hold the memory.
-            None => answers.room(body.len(), &*open.ctx.clock).await,
+            None => responses.room(body.len(), &*open.ctx.clock).await,
         };
-        Outcome::Reply(Chunks::from(body).into()).in_room(room_of_answer)
+        Outcome::Reply(Chunks::from(body).into()).in_room(room_of_response)
     };
     Outcome::Parked(Box::pin(answered), parked)
 }
@@ -85,10 +85,10 @@ async fn answered(
 ) -> Option<Bytes> {
     loop {
         match said.await.ok()? {
-            NextStep::Answer(body) => return Some(body),
+            NextStep::Response(body) => return Some(body),
             NextStep::Reserve { token, bytes, next } => {
                 // A holder of memory must not wait for more.
-                drop(room.take_answer());
+                drop(room.take_response());
                 room.reserve_answer(ctx.network.memory.responses.room(bytes, &*ctx.clock).await);
                 ctx.events.push(Event::Maintained { token, error_code: 0, offset: -1 });
                 said = next;

@@ -21,7 +21,7 @@ use crate::network::memory::budget::Share;
 use crate::partition::Partition;
 use crate::partition::append::large_batches::LargeBatchPermit;
 use crate::partition::log::await_open;
-use crate::partition::log::lookup::{LookUp, OffsetAnswer, OffsetQuery};
+use crate::partition::log::lookup::{FoundOffset, LookUp, OffsetQuery};
 use crate::partition::log::read::Isolation;
 use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
@@ -57,7 +57,7 @@ pub fn handle(
     if opening.is_none() && !scans {
         let mut search = Search::new(replica, room);
         search.go_on(ctx, version, &request, None, &|| false);
-        return search.answer(version, &request);
+        return search.response(version, &request);
     }
     let (ctx, body) = (ctx.clone(), body.clone());
     Outcome::Pending(Box::pin(async move {
@@ -76,7 +76,7 @@ pub fn handle(
                 let over_ns = ctx.clock.now_ns() + SEARCH_NS_MAX;
                 let is_over = || is_gone() || ctx.clock.now_ns() > over_ns;
                 match search.go_on(&ctx, version, &request, large, &is_over) {
-                    Searched::All => ControlFlow::Break(search.answer(version, &request)),
+                    Searched::All => ControlFlow::Break(search.response(version, &request)),
                     searched => ControlFlow::Continue((search, searched)),
                 }
             });
@@ -137,14 +137,14 @@ struct Search {
     replica: Option<Isolation>,
     /// The results so far, in the order of the request; `None` for a repetition of a partition that
     /// has a result.
-    answers: Vec<Option<Result<OffsetAnswer, KafkaError>>>,
+    responses: Vec<Option<Result<FoundOffset, KafkaError>>>,
     /// Covers the response, and the request during the search.
     room: Share,
 }
 
 impl Search {
     fn new(replica: Option<Isolation>, room: Share) -> Search {
-        Search { replica, answers: Vec::new(), room }
+        Search { replica, responses: Vec::new(), room }
     }
 
     /// Continues with the first partition without a result, and processes at least one. `large`
@@ -161,15 +161,15 @@ impl Search {
         let isolation = self.replica.or_else(|| Isolation::from_id(request.isolation_level));
         let isolation = isolation.ok_or(KafkaError::UnknownServerError);
         let mut repeated = repeated_partitions(request);
-        let done = self.answers.len();
+        let done = self.responses.len();
         for (at, (topic, partition)) in named_partitions(request).enumerate() {
             let told = repeated.get_mut(&(topic, partition.partition_index));
             let is_repeated = told.is_some();
             let is_told = told.is_some_and(|told| mem::replace(told, true));
-            if at < self.answers.len() {
+            if at < self.responses.len() {
                 continue;
             }
-            let answer = match isolation {
+            let response = match isolation {
                 _ if is_told => None,
                 _ if at > done && is_over() => return Searched::UntilOver,
                 _ if is_repeated => Some(Err(KafkaError::InvalidRequest)),
@@ -179,24 +179,24 @@ impl Search {
                     let look_up = large.as_ref().map_or(LookUp::Small, LookUp::Large);
                     match find(ctx, &image, version, topic, partition, look_up, isolation) {
                         Ok(None) => return Searched::UntilLarge,
-                        Ok(Some(answer)) => Some(Ok(answer)),
+                        Ok(Some(response)) => Some(Ok(response)),
                         Err(error) => Some(Err(error)),
                     }
                 }
             };
-            self.answers.push(answer);
+            self.responses.push(response);
         }
         Searched::All
     }
 
-    fn answer(self, version: i16, request: &Request<'_>) -> Outcome {
-        let mut answers = self.answers.into_iter();
+    fn response(self, version: i16, request: &Request<'_>) -> Outcome {
+        let mut responses = self.responses.into_iter();
         let topics = (request.topics.iter())
             .map(|topic| TopicResponse {
                 name: topic.name,
-                partitions: (topic.partitions.iter().zip(answers.by_ref()))
-                    .filter_map(|(partition, answer)| {
-                        Some(partition_response(version, partition.partition_index, answer?))
+                partitions: (topic.partitions.iter().zip(responses.by_ref()))
+                    .filter_map(|(partition, response)| {
+                        Some(partition_response(version, partition.partition_index, response?))
                     })
                     .collect(),
             })
@@ -235,7 +235,7 @@ fn find(
     request: &PartitionRequest,
     look_up: LookUp<'_>,
     isolation: Isolation,
-) -> Result<Option<OffsetAnswer>, KafkaError> {
+) -> Result<Option<FoundOffset>, KafkaError> {
     let query = query_of(request.timestamp, version).ok_or(KafkaError::UnsupportedVersion)?;
     let entry = image.topic(topic).filter(|entry| !entry.hidden);
     let entry = entry.ok_or(KafkaError::UnknownTopicOrPartition)?;
@@ -270,19 +270,19 @@ fn query_of(timestamp: i64, version: i16) -> Option<OffsetQuery> {
 fn partition_response(
     version: i16,
     partition_index: i32,
-    answer: Result<OffsetAnswer, KafkaError>,
+    response: Result<FoundOffset, KafkaError>,
 ) -> PartitionResponse {
-    let (error, answer) = match answer {
-        Ok(answer) => (KafkaError::None, answer),
-        Err(error) => (error, OffsetAnswer::UNKNOWN),
+    let (error, response) = match response {
+        Ok(response) => (KafkaError::None, response),
+        Err(error) => (error, FoundOffset::UNKNOWN),
     };
     PartitionResponse {
         partition_index,
         error_code: error.code(),
-        timestamp: answer.timestamp,
-        offset: answer.offset,
+        timestamp: response.timestamp,
+        offset: response.offset,
         leader_epoch: LeaderEpoch::to_wire(
-            answer.leader_epoch.filter(|_| version >= LEADER_EPOCH_VERSION_MIN),
+            response.leader_epoch.filter(|_| version >= LEADER_EPOCH_VERSION_MIN),
         ),
     }
 }

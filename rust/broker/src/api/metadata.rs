@@ -46,12 +46,12 @@ pub fn handle(
         Err(error) => return Outcome::malformed(error),
     };
     if partitions_count(&ctx.image.load(), &request) <= PARTITIONS_AT_ONCE_MAX {
-        return answer(ctx, conn, version, &request).in_room(room);
+        return response(ctx, conn, version, &request).in_room(room);
     }
     let (ctx, conn, body) = (ctx.clone(), conn.clone(), body.to_vec());
     let host = ctx.partitions.host().clone();
     on_worker(&host, move || match decoded(version, &body) {
-        Ok(request) => answer(&ctx, &conn, version, &request).in_room(room),
+        Ok(request) => response(&ctx, &conn, version, &request).in_room(room),
         Err(error) => Outcome::malformed(error),
     })
 }
@@ -101,7 +101,7 @@ fn topics_of<'a>(
     })
 }
 
-fn answer(ctx: &Context, conn: &ConnectionInfo, version: i16, request: &Request<'_>) -> Outcome {
+fn response(ctx: &Context, conn: &ConnectionInfo, version: i16, request: &Request<'_>) -> Outcome {
     let image = ctx.image.load();
     let asked = MetadataRequest {
         image: &image,
@@ -235,7 +235,7 @@ impl<'a> MetadataRequest<'a> {
         let mut seen = HashSet::new();
         let mut missing = Vec::new();
         let names = topics.iter().filter_map(|topic| topic.name).filter(|&name| seen.insert(name));
-        let answers = names
+        let responses = names
             .map(|name| match self.image.topic(name) {
                 Some(topic) if !topic.hidden => self.topic(topic),
                 hidden => {
@@ -257,7 +257,7 @@ impl<'a> MetadataRequest<'a> {
             let principal = conn.principal.clone();
             ctx.events.push(Event::TopicsMissing { names: missing, principal });
         }
-        answers
+        responses
     }
 
     fn topic(&self, topic: &'a TopicEntry) -> TopicResponse<'a> {

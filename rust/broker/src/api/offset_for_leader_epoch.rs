@@ -27,13 +27,13 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
         Err(error) => return Outcome::malformed(error),
     };
     match await_open::of(partitions_of(ctx, &request)) {
-        None => answer(ctx, version, &request),
+        None => response(ctx, version, &request),
         Some(opened) => {
             let (ctx, body) = (ctx.clone(), body.clone());
             Outcome::Pending(Box::pin(async move {
                 opened.await;
                 match Request::decode(version, &body) {
-                    Ok(request) => answer(&ctx, version, &request),
+                    Ok(request) => response(&ctx, version, &request),
                     Err(error) => Outcome::malformed(error),
                 }
             }))
@@ -54,7 +54,7 @@ fn partitions_of(ctx: &Context, request: &Request<'_>) -> Vec<Arc<Partition>> {
     request.topics.iter().flat_map(named).collect()
 }
 
-fn answer(ctx: &Context, version: i16, request: &Request<'_>) -> Outcome {
+fn response(ctx: &Context, version: i16, request: &Request<'_>) -> Outcome {
     let image = ctx.image.load();
     let topics = (request.topics.iter())
         .map(|topic| TopicResponse {

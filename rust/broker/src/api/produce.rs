@@ -102,13 +102,13 @@ fn begin(
         topics.push(results);
     }
     let throttle_ms = Client::new(conn, header).produced(ctx, header.bytes);
-    let answer = respond::Answer { version: header.api_version, throttle_ms, topics };
+    let response = respond::ProduceResults { version: header.api_version, throttle_ms, topics };
     if refusal.is_some() {
-        return answer.once_there_is_room(ctx, &conn.listener);
+        return response.once_there_is_room(ctx, &conn.listener);
     }
-    let produced = Produced { appends, answer, timeout_ms: plan.timeout_ms };
+    let produced = Produced { appends, response, timeout_ms: plan.timeout_ms };
     if verification.is_empty() {
-        return produced.answer(ctx, conn);
+        return produced.response(ctx, conn);
     }
     let transactional_id = String::from_utf8_lossy(&transactional_id);
     verification.ask(ctx, conn, &transactional_id, produced)

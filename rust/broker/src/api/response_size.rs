@@ -103,11 +103,11 @@ mod tests {
     #[test]
     fn large_replies_reserve_memory_before_encoding_and_keep_their_size_after() {
         let broker = Broker::in_memory().with_topic(PARTITIONS, &[]);
-        let (answers, image) = (&broker.ctx.network.memory.responses, broker.ctx.image.load());
+        let (responses, image) = (&broker.ctx.network.memory.responses, broker.ctx.image.load());
         let estimate = bytes_max(&image, ApiKey::METADATA, 8, &[255, 255, 255, 255, 1, 0, 0]);
-        let others: Vec<Share> = iter::from_fn(|| answers.try_room(estimate)).collect();
+        let others: Vec<Share> = iter::from_fn(|| responses.try_room(estimate)).collect();
         let held = estimate * others.len();
-        assert_eq!(answers.bytes(), held);
+        assert_eq!(responses.bytes(), held);
         assert!(held <= Parts::of(1 << 28).responses + estimate);
 
         let mut waiting = pending(asked(&broker));
@@ -116,9 +116,9 @@ mod tests {
         assert!(poll(&mut waiting).is_none(), "others hold all of the room");
         drop(others);
         let reply = reply(Outcome::Pending(waiting));
-        assert_eq!(answers.bytes(), reply.size());
+        assert_eq!(responses.bytes(), reply.size());
         assert!(reply.size() < estimate && estimate < 20 * reply.size(), "{estimate}");
         drop(reply);
-        assert_eq!(answers.bytes(), 0);
+        assert_eq!(responses.bytes(), 0);
     }
 }

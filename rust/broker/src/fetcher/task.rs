@@ -426,12 +426,12 @@ impl Fetcher {
 
     /// Sends a request, and processes news until the response.
     async fn ask(&mut self, to: &Destination, body: Bytes) -> Result<Ended, Closed> {
-        let mut answer = self.send(to, ApiKey::FETCH, self.version, body);
+        let mut response = self.send(to, ApiKey::FETCH, self.version, body);
         let mut gives_up_at = None;
         loop {
             tokio::select! {
                 biased;
-                answered = &mut answer => return Ok(ended(answered)),
+                answered = &mut response => return Ok(ended(answered)),
                 news = self.news.recv() => self.hear(news.ok_or(Closed)?),
                 Some(done) = self.done.recv() => self.worked(done),
                 () = sleep_to(gives_up_at) => {
@@ -470,11 +470,11 @@ impl Fetcher {
         let timeout = duration(settings.timeout_ms);
         // The limit is soft, by a batch; a response with only a part of a batch grows as it
         // arrives.
-        let answer_bytes_expected = usize::try_from(settings.bytes_max).unwrap_or(0) * 2;
-        let (tell, answer) = oneshot::channel();
-        let request = Request { api_key, api_version, body, timeout, answer_bytes_expected };
+        let response_bytes_expected = usize::try_from(settings.bytes_max).unwrap_or(0) * 2;
+        let (tell, response) = oneshot::channel();
+        let request = Request { api_key, api_version, body, timeout, response_bytes_expected };
         self.client.send(to, request, move |ended| drop(tell.send(ended)));
-        answer
+        response
     }
 
     /// Handles a request without a response: its partitions are fetched in a new session.

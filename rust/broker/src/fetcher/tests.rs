@@ -81,7 +81,7 @@ impl Pair {
             backoff_first: Duration::from_millis(1),
             backoff_max: Duration::from_millis(10),
             idle_max: Duration::from_secs(60),
-            answer_bytes_max: 1 << 24,
+            response_bytes_max: 1 << 24,
             open_max: 100,
             seed: 1,
         };
@@ -102,9 +102,9 @@ impl Pair {
     fn produce(&self, index: i32) {
         let records = batch(&["a"]);
         let request = request_of(-1, &[(index, Some(&records))]);
-        let answer = replied(self.leader.produce_request(9, &request));
-        let answer = pykafka_wire::produce::Response::decode(9, &answer).unwrap();
-        assert_eq!(answer.responses[0].partitions[0].error_code, 0);
+        let response = replied(self.leader.produce_request(9, &request));
+        let response = pykafka_wire::produce::Response::decode(9, &response).unwrap();
+        assert_eq!(response.responses[0].partitions[0].error_code, 0);
     }
 
     /// Produces to a partition whose ISR is the leader, and waits for the follower.

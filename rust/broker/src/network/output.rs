@@ -82,9 +82,9 @@ impl Output {
 
     /// Accounts for bytes in memory that have no share yet, because the peer does not receive them
     /// at once. Returns all bytes that are accounted for.
-    pub(crate) fn cover(&mut self, answers: &ResponseMemory) -> usize {
+    pub(crate) fn cover(&mut self, responses: &ResponseMemory) -> usize {
         let unsent = self.memory_size();
-        let room = self.room.get_or_insert_with(|| answers.share());
+        let room = self.room.get_or_insert_with(|| responses.share());
         room.cover(unsent.saturating_sub(room.bytes()));
         room.bytes()
     }

@@ -61,7 +61,7 @@ struct State {
 
 /// A connection whose peer has not received all responses. Dropping it ends the observation.
 pub(crate) struct Unsent<'a> {
-    answers: &'a ResponseMemory,
+    responses: &'a ResponseMemory,
     id: u64,
     entry: Arc<Entry>,
 }
@@ -134,7 +134,7 @@ impl ResponseMemory {
     pub(crate) fn watch(&self, bytes: usize, closing: &Arc<Closing>, now_ns: u64) -> Unsent<'_> {
         let state = Mutex::new(State { bytes, since_ns: Some(now_ns) });
         let entry = Arc::new(Entry { closing: closing.clone(), state });
-        Unsent { answers: self, id: self.unsent.insert(entry.clone()), entry }
+        Unsent { responses: self, id: self.unsent.insert(entry.clone()), entry }
     }
 
     /// Closes the connections that are stalled for longest, as many as needed to serve the waiting
@@ -182,7 +182,7 @@ impl Unsent<'_> {
 
 impl Drop for Unsent<'_> {
     fn drop(&mut self) {
-        self.answers.unsent.remove(self.id);
+        self.responses.unsent.remove(self.id);
     }
 }
 
@@ -204,41 +204,42 @@ mod tests {
 
     #[tokio::test]
     async fn replies_that_grow_do_not_deadlock_on_memory() {
-        let (answers, clock) = (&ResponseMemory::new(100 << 10), &ManualClock::new(0));
-        let all = answers.room(100 << 10, clock).await;
-        let beyond = answers.room(40 << 10, clock).await;
-        let in_line =
-            async { tokio::join!(answers.room(40 << 10, clock), answers.room(40 << 10, clock)) };
+        let (responses, clock) = (&ResponseMemory::new(100 << 10), &ManualClock::new(0));
+        let all = responses.room(100 << 10, clock).await;
+        let beyond = responses.room(40 << 10, clock).await;
+        let in_line = async {
+            tokio::join!(responses.room(40 << 10, clock), responses.room(40 << 10, clock))
+        };
         let ((second, third), ()) = tokio::join!(in_line, async { drop(all) });
-        let widened = async |room| drop(answers.wider(room, WIDENED_BYTES_MIN, clock).await);
+        let widened = async |room| drop(responses.wider(room, WIDENED_BYTES_MIN, clock).await);
         let widened = async { tokio::join!(widened(beyond), widened(second), widened(third)) };
         timeout(Duration::from_secs(60), widened).await.expect("all have had their room");
-        assert_eq!(answers.bytes(), 0);
+        assert_eq!(responses.bytes(), 0);
     }
 
     #[test]
     fn memory_is_reserved_before_encoding_and_corrected_after() {
-        let answers = ResponseMemory::new(1 << 20);
-        let mut room = answers.try_room(700 << 10).expect("nobody holds any");
-        let beyond = answers.try_room(700 << 10).expect("one goes beyond the bound");
-        assert!(answers.try_room(700 << 10).is_none());
-        assert!(answers.try_room(SMALL_BYTES_MAX - 1).is_some(), "small ones always pass");
+        let responses = ResponseMemory::new(1 << 20);
+        let mut room = responses.try_room(700 << 10).expect("nobody holds any");
+        let beyond = responses.try_room(700 << 10).expect("one goes beyond the bound");
+        assert!(responses.try_room(700 << 10).is_none());
+        assert!(responses.try_room(SMALL_BYTES_MAX - 1).is_some(), "small ones always pass");
         room.shrink_to(100);
         drop(beyond);
-        assert_eq!(answers.bytes(), 100);
-        assert!(answers.try_room(700 << 10).is_some());
+        assert_eq!(responses.bytes(), 100);
+        assert!(responses.try_room(700 << 10).is_some());
     }
 
     #[test]
     fn connections_stalled_longest_are_closed_until_enough_memory_is_freed() {
-        let (answers, connections) = (ResponseMemory::new(100), Connections::new());
+        let (responses, connections) = (ResponseMemory::new(100), Connections::new());
         let closings: Vec<_> = (0..4).map(|_| closing(&connections)).collect();
         let unsent: Vec<_> =
-            (0..).zip(&closings).map(|(at, closing)| answers.watch(50, closing, at)).collect();
+            (0..).zip(&closings).map(|(at, closing)| responses.watch(50, closing, at)).collect();
         // The peer of the first connection has received something since.
         unsent[0].taken(SECOND_NS);
         let closed = || closings.iter().map(|closing| closing.is_closed()).collect::<Vec<_>>();
-        let close_stalled = |now_ns| answers.close_stalled_for(100, now_ns);
+        let close_stalled = |now_ns| responses.close_stalled_for(100, now_ns);
         close_stalled(SECOND_NS / 2);
         assert_eq!(closed(), [false; 4], "nobody is stalled yet");
         close_stalled(SECOND_NS + 9);

@@ -121,7 +121,7 @@ pub struct VerifyTransaction {
 /// An event for Python.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// A request to answer.
+    /// A request that needs a response.
     Request(Box<RequestEvent>),
     /// The connection of request `id` was closed.
     Cancelled {

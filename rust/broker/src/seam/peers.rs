@@ -19,7 +19,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// Same as `connections.max.idle.ms` between Kafka's nodes.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 /// Same as a broker's limit for requests of clients (`socket.request.max.bytes`).
-const ANSWER_BYTES_MAX: usize = 100 << 20;
+const RESPONSE_BYTES_MAX: usize = 100 << 20;
 const OPEN_MAX: usize = 10_000;
 
 /// The client for requests to other nodes.
@@ -45,7 +45,7 @@ impl Peers {
             backoff_first: BACKOFF_FIRST,
             backoff_max: BACKOFF_MAX,
             idle_max: IDLE_MAX,
-            answer_bytes_max: ANSWER_BYTES_MAX,
+            response_bytes_max: RESPONSE_BYTES_MAX,
             open_max: OPEN_MAX,
             seed,
         };

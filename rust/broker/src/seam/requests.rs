@@ -28,7 +28,7 @@ pub(crate) struct ParkedRequests {
 #[derive(Debug)]
 pub(crate) enum NextStep {
     /// It responds.
-    Answer(Bytes),
+    Response(Bytes),
     /// It builds a response of at most `bytes` once their memory is reserved, which completes
     /// `token`; `next` receives the next step.
     Reserve { token: u64, bytes: usize, next: oneshot::Receiver<NextStep> },
@@ -43,7 +43,7 @@ pub struct Room {
 #[derive(Debug, Default)]
 struct Held {
     frame: Option<Share>,
-    answer: Option<Share>,
+    response: Option<Share>,
     /// `None` for a small request, and at the end.
     decoded: Option<Decoded>,
 }
@@ -55,10 +55,10 @@ struct Decoded {
 }
 
 impl Room {
-    /// A request whose response may take the memory of `answer`.
-    pub(crate) fn new(answer: Share) -> Room {
+    /// A request whose response may take the memory of `response`.
+    pub(crate) fn new(response: Share) -> Room {
         let room = Room::default();
-        room.held.lock().answer = Some(answer);
+        room.held.lock().response = Some(response);
         room
     }
 
@@ -88,7 +88,7 @@ impl Room {
     /// again.
     pub fn unreserve(&self) {
         let mut held = self.held.lock();
-        held.answer = None;
+        held.response = None;
         if let Some(Decoded { share, .. }) = &mut held.decoded {
             *share = share.budget().share();
         }
@@ -102,17 +102,17 @@ impl Room {
 
     /// Sets the reservation for the response.
     pub(crate) fn reserve_answer(&self, share: Share) {
-        self.held.lock().answer = Some(share);
+        self.held.lock().response = Some(share);
     }
 
     /// Bytes that are reserved for the response.
     pub fn reserved(&self) -> usize {
-        self.held.lock().answer.as_ref().map_or(0, Share::bytes)
+        self.held.lock().response.as_ref().map_or(0, Share::bytes)
     }
 
     /// Removes the remaining reservation for the response.
-    pub(crate) fn take_answer(&self) -> Option<Share> {
-        self.held.lock().answer.take()
+    pub(crate) fn take_response(&self) -> Option<Share> {
+        self.held.lock().response.take()
     }
 }
 
@@ -126,7 +126,7 @@ impl ParkedRequests {
     /// Unknown ids are ignored: their connection was closed.
     pub(crate) fn respond(&self, id: u64, body: Bytes) {
         if let Some(sender) = self.slots.remove(id) {
-            let _ = sender.send(NextStep::Answer(body));
+            let _ = sender.send(NextStep::Response(body));
         }
     }
 
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn a_reply_reaches_its_request_once_and_unknown_ids_are_dropped() {
         let parked = ParkedRequests::default();
-        let (id, mut answer) = parked.park();
+        let (id, mut response) = parked.park();
         parked.respond(id + 1, Bytes::from_static(b"other"));
         parked.respond(id, Bytes::from_static(b"mine"));
         parked.respond(id, Bytes::from_static(b"again"));
-        assert!(matches!(answer.try_recv(), Ok(NextStep::Answer(body)) if *body == *b"mine"));
+        assert!(matches!(response.try_recv(), Ok(NextStep::Response(body)) if *body == *b"mine"));
         assert!(!parked.cancel(id));
     }
 
@@ -196,18 +196,18 @@ mod tests {
 
     #[test]
     fn a_request_that_waits_for_others_holds_nothing() {
-        let (input, answers) = (Arc::new(Budget::new(100)), Arc::new(Budget::new(100)));
+        let (input, responses) = (Arc::new(Budget::new(100)), Arc::new(Budget::new(100)));
         let covering = |budget: &Arc<Budget>, bytes| {
             let mut share = budget.share();
             share.cover(bytes);
             share
         };
-        let room = Room::new(covering(&answers, 20));
+        let room = Room::new(covering(&responses, 20));
         room.lend(covering(&input, 10));
-        assert_eq!((input.held(), answers.held()), (10, 20));
+        assert_eq!((input.held(), responses.held()), (10, 20));
         room.unreserve();
-        assert_eq!((input.held(), answers.held()), (10, 0));
+        assert_eq!((input.held(), responses.held()), (10, 0));
         room.release();
-        assert_eq!((input.held(), room.take_answer().is_some()), (0, false));
+        assert_eq!((input.held(), room.take_response().is_some()), (0, false));
     }
 }

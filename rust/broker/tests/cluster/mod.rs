@@ -339,9 +339,9 @@ impl Cluster {
         let topics = vec![produce::Topic { name, partitions, ..produce::Topic::default() }];
         let request = produce::Request { acks, timeout_ms, topics, ..produce::Request::default() };
         let body = encoded(|out| request.encode(PRODUCE_VERSION, out));
-        let answer = self.connect(node).ask(ApiKey::PRODUCE, PRODUCE_VERSION, &body);
-        let answer = produce::Response::decode(PRODUCE_VERSION, &answer).expect("an answer");
-        let partition = &answer.responses[0].partitions[0];
+        let response = self.connect(node).ask(ApiKey::PRODUCE, PRODUCE_VERSION, &body);
+        let response = produce::Response::decode(PRODUCE_VERSION, &response).expect("an answer");
+        let partition = &response.responses[0].partitions[0];
         (partition.error_code, partition.base_offset)
     }
 
@@ -373,9 +373,9 @@ impl Cluster {
             ..fetch::Request::default()
         };
         let body = encoded(|out| request.encode(version, out));
-        let answer = Bytes::from(self.connect(node).ask(ApiKey::FETCH, version, &body));
-        let answer = fetch::Response::decode_shared(version, &answer).expect("an answer");
-        let partition = &answer.responses[0].partitions[0];
+        let response = Bytes::from(self.connect(node).ask(ApiKey::FETCH, version, &body));
+        let response = fetch::Response::decode_shared(version, &response).expect("an answer");
+        let partition = &response.responses[0].partitions[0];
         let records = match &partition.records {
             Some(Records::Bytes(records)) => records.to_vec(),
             _ => Vec::new(),

@@ -26,7 +26,7 @@ impl Frame {
         }
     }
 
-    /// The version of the body. An `ApiVersions` request too new gets an answer of version 0.
+    /// The version of the body. An `ApiVersions` request too new gets a response of version 0.
     pub fn body_version(&self) -> i16 {
         if self.api_key == ApiKey::API_VERSIONS && self.version == 99 { 0 } else { self.version }
     }

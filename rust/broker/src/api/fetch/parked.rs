@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::respond::Answer;
+use super::respond::PendingFetch;
 use super::target::Found;
 use crate::api::response_size;
 use crate::network::memory::budget::Share;
@@ -31,17 +31,17 @@ impl Drop for Watches {
 }
 
 /// Waits until there are enough bytes, the deadline passes, or something else requires a response.
-pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
-    let limits = answer.limits;
+pub(super) fn park(fetch: PendingFetch, found: &Found) -> Outcome {
+    let limits = fetch.limits;
     let parked = Parked::new(limits.bytes_min);
     let wait_ns = u64::try_from(limits.wait_ms).unwrap_or(0) * 1_000_000;
-    let deadline_ns = answer.ctx.clock.now_ns().saturating_add(wait_ns);
-    let held_bytes = answer.targets.list.len() * TARGET_BYTES;
-    let Some(parking) = answer.ctx.purgatory.park(&parked, deadline_ns, held_bytes) else {
-        return answer.encode(&found.fetched);
+    let deadline_ns = fetch.ctx.clock.now_ns().saturating_add(wait_ns);
+    let held_bytes = fetch.targets.list.len() * TARGET_BYTES;
+    let Some(parking) = fetch.ctx.purgatory.park(&parked, deadline_ns, held_bytes) else {
+        return fetch.encode(&found.fetched);
     };
     let mut watches = Watches { parked: parked.clone(), partitions: Vec::new(), _parking: parking };
-    for (target, fetched) in answer.targets.list.iter().zip(&found.fetched) {
+    for (target, fetched) in fetch.targets.list.iter().zip(&found.fetched) {
         let (Ok(partition), Ok(read)) = (&target.partition, fetched) else { continue };
         if !partition.watch(&parked, limits.isolation, read) {
             // The partition changed after the read, so the first iteration reads again at once.
@@ -50,9 +50,9 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
         watches.partitions.push(partition.clone());
     }
     found.credit(&parked);
-    let (ctx, is_long) = (answer.ctx.clone(), answer.is_long());
-    let answer_bytes = response_size::of_fetch(answer.targets.list.len());
-    let mut waiting = (answer, watches);
+    let (ctx, is_long) = (fetch.ctx.clone(), fetch.is_long());
+    let response_bytes = response_size::of_fetch(fetch.targets.list.len());
+    let mut waiting = (fetch, watches);
     Outcome::Pending(Box::pin(async move {
         loop {
             parked.wait().await;
@@ -60,7 +60,7 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
                 .network
                 .memory
                 .responses
-                .room(answer_bytes + WIDENED_BYTES_MIN, &*ctx.clock)
+                .room(response_bytes + WIDENED_BYTES_MIN, &*ctx.clock)
                 .await;
             let wanted = usize::try_from(limits.bytes_max).unwrap_or(0);
             let memory_max =
@@ -86,16 +86,16 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
 
 /// Returns the response if it is due; otherwise the request continues to wait.
 fn read_again(
-    (answer, watches): (Answer, Watches),
+    (fetch, watches): (PendingFetch, Watches),
     memory_max: usize,
     room: Share,
-) -> ControlFlow<Outcome, (Answer, Watches)> {
-    let (limits, parked) = (answer.limits, &watches.parked);
-    let found = answer.read(memory_max);
+) -> ControlFlow<Outcome, (PendingFetch, Watches)> {
+    let (limits, parked) = (fetch.limits, &watches.parked);
+    let found = fetch.read(memory_max);
     if parked.is_expired() || found.is_enough(limits.bytes_min) {
         drop(watches);
-        return ControlFlow::Break(answer.encode(&found.fetched).in_room(room));
+        return ControlFlow::Break(fetch.encode(&found.fetched).in_room(room));
     }
     found.credit(parked);
-    ControlFlow::Continue((answer, watches))
+    ControlFlow::Continue((fetch, watches))
 }

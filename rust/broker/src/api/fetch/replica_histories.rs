@@ -25,7 +25,7 @@ enum Step {
     FetchOfAnOldEpoch { follower: usize },
     Lead { of_another: [Gap; 2] },
     Propose { isr: Vec<i32>, accepts: bool },
-    Answer { arrives: bool },
+    Response { arrives: bool },
     Image,
     Pass { ms: u64 },
 }
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => [gap(), gap()].prop_map(|of_another| Step::Lead { of_another }),
         3 => (prop::sample::subsequence(vec![2, 3], 0..=2), prop::bool::weighted(0.8))
             .prop_map(|(isr, accepts)| Step::Propose { isr, accepts }),
-        2 => any::<bool>().prop_map(|arrives| Step::Answer { arrives }),
+        2 => any::<bool>().prop_map(|arrives| Step::Response { arrives }),
         1 => Just(Step::Image),
         1 => (1..40_000_u64).prop_map(|ms| Step::Pass { ms }),
     ]
@@ -74,7 +74,7 @@ struct World {
     controller: Committed,
     /// The latest partition epoch that the leader has received.
     known: i32,
-    answers: Vec<(u64, IsrOutcome)>,
+    responses: Vec<(u64, IsrOutcome)>,
 }
 
 impl World {
@@ -82,8 +82,8 @@ impl World {
         let broker = Broker::in_memory().in_cluster();
         let controller = Committed { leader_epoch: 0, partition_epoch: 0, isr: vec![NODE, 2, 3] };
         let (min_isr, log, followers) = (min_isr.to_string(), Vec::new(), Default::default());
-        let answers = Vec::new();
-        let mut world = World { broker, min_isr, log, followers, controller, known: 0, answers };
+        let responses = Vec::new();
+        let mut world = World { broker, min_isr, log, followers, controller, known: 0, responses };
         world.image();
         world
     }
@@ -92,21 +92,21 @@ impl World {
         match step {
             Step::Append(count) => self.append(count),
             Step::Fetch { follower, arrives } => {
-                let answer = self.fetch(follower, self.controller.leader_epoch);
-                assert_eq!(answer.error_code, 0, "{answer:?}");
+                let response = self.fetch(follower, self.controller.leader_epoch);
+                assert_eq!(response.error_code, 0, "{response:?}");
                 if arrives {
-                    follow(&mut self.followers[follower], &answer);
+                    follow(&mut self.followers[follower], &response);
                 }
             }
             Step::FetchOfAnOldEpoch { follower } => {
                 if self.controller.leader_epoch > 0 {
-                    let answer = self.fetch(follower, self.controller.leader_epoch - 1);
-                    assert_eq!(answer.error_code, FENCED_LEADER_EPOCH);
+                    let response = self.fetch(follower, self.controller.leader_epoch - 1);
+                    assert_eq!(response.error_code, FENCED_LEADER_EPOCH);
                 }
             }
             Step::Lead { of_another } => self.lead(of_another),
             Step::Propose { isr, accepts } => self.propose(isr, accepts),
-            Step::Answer { arrives } => self.answer(arrives),
+            Step::Response { arrives } => self.response(arrives),
             Step::Image => self.image(),
             Step::Pass { ms } => {
                 self.broker.clock.advance_ms(ms);
@@ -181,14 +181,14 @@ impl World {
         } else {
             IsrOutcome::Rejected
         };
-        self.answers.push((proposal, outcome));
+        self.responses.push((proposal, outcome));
     }
 
-    fn answer(&mut self, arrives: bool) {
-        let Some((proposal, outcome)) = self.answers.pop() else { return };
+    fn response(&mut self, arrives: bool) {
+        let Some((proposal, outcome)) = self.responses.pop() else { return };
         if !arrives {
             self.broker.ctx.partitions.settle_isr(proposal, IsrOutcome::Unknown);
-            return self.answers.insert(0, (proposal, outcome));
+            return self.responses.insert(0, (proposal, outcome));
         }
         if let IsrOutcome::Committed { partition_epoch, .. } = outcome {
             self.known = self.known.max(partition_epoch);
@@ -214,13 +214,13 @@ impl World {
 }
 
 /// Truncates as a follower does (contract/replication.md#14), or appends.
-fn follow(log: &mut Epochs, answer: &PartitionResponse) {
-    let diverging = &answer.diverging_epoch;
+fn follow(log: &mut Epochs, response: &PartitionResponse) {
+    let diverging = &response.diverging_epoch;
     if diverging.epoch != -1 {
         let own_end = log.partition_point(|epoch| *epoch <= diverging.epoch);
         return log.truncate(own_end.min(diverging.end_offset as usize));
     }
-    let Some(Records::Bytes(records)) = &answer.records else { panic!("{answer:?}") };
+    let Some(Records::Bytes(records)) = &response.records else { panic!("{response:?}") };
     for batch in batches(records).flatten() {
         assert_eq!(batch.base_offset(), log.len() as i64);
         let epoch = batch.partition_leader_epoch().map_or(-1, LeaderEpoch::get);
@@ -243,8 +243,8 @@ proptest! {
             high_watermark = world.check(high_watermark);
         }
         // Without losses, both followers get all records, and all records are committed.
-        while !world.answers.is_empty() {
-            world.take(Step::Answer { arrives: true });
+        while !world.responses.is_empty() {
+            world.take(Step::Response { arrives: true });
         }
         world.image();
         for _ in 0..400 {

@@ -88,16 +88,16 @@ impl Fetch {
     }
 
     /// The response for the partition.
-    fn answer(self, broker: &Broker) -> PartitionResponse {
-        answer(self.of(broker))
+    fn response(self, broker: &Broker) -> PartitionResponse {
+        response(self.of(broker))
     }
 
     fn error_code(self, broker: &Broker) -> i16 {
-        self.answer(broker).error_code
+        self.response(broker).error_code
     }
 }
 
-fn answer(outcome: Outcome) -> PartitionResponse {
+fn response(outcome: Outcome) -> PartitionResponse {
     let bytes = replied(outcome);
     let response = Response::decode_shared(17, &bytes).unwrap();
     assert_eq!(response.error_code, 0);
@@ -105,8 +105,8 @@ fn answer(outcome: Outcome) -> PartitionResponse {
     topics.next().unwrap().partitions.remove(0)
 }
 
-fn values_count(answer: &PartitionResponse) -> i32 {
-    let Some(Records::Bytes(records)) = &answer.records else { panic!("{answer:?}") };
+fn values_count(response: &PartitionResponse) -> i32 {
+    let Some(Records::Bytes(records)) = &response.records else { panic!("{response:?}") };
     batches(records).map(|batch| batch.unwrap().records_count()).sum()
 }
 
@@ -118,11 +118,11 @@ fn high_watermark(broker: &Broker) -> i64 {
 fn a_follower_reads_to_the_log_end_and_a_client_to_the_high_watermark() {
     let broker = leader(&[1, 2, 3], &[]);
     broker.append_waiting_for_nobody(&batch(&["a", "b"]));
-    let read = fetch(2, 0).answer(&broker);
+    let read = fetch(2, 0).response(&broker);
     assert_eq!((read.error_code, values_count(&read)), (0, 2));
     assert_eq!((read.high_watermark, read.log_start_offset), (0, 0));
     let of_client = Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).request() };
-    assert_eq!(values_count(&answer(broker.fetch(17, &of_client))), 0);
+    assert_eq!(values_count(&response(broker.fetch(17, &of_client))), 0);
 }
 
 /// The position of the replica id in the request depends on the version.
@@ -152,7 +152,7 @@ fn a_waiting_follower_is_answered_by_appends_that_only_the_leader_has() {
     }
     broker.append_waiting_for_nobody(&records);
     let Some(outcome) = poll(&mut waiting) else { panic!("three batches are enough") };
-    assert_eq!(values_count(&answer(outcome)), 3);
+    assert_eq!(values_count(&response(outcome)), 3);
     assert_eq!(high_watermark(&broker), 0);
     assert_eq!(broker.ctx.purgatory.parked_count(), 0);
     assert!(!broker.ctx.partitions.get(&TOPIC, 0).unwrap().is_waited_on());
@@ -165,10 +165,10 @@ fn a_waiting_client_is_not_answered_before_the_followers_have_it() {
         Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).waiting(1).request() };
     let mut waiting = pending(broker.fetch(17, &of_client));
     broker.append_waiting_for_nobody(&batch(&["a"]));
-    fetch(2, 1).answer(&broker);
+    fetch(2, 1).response(&broker);
     assert!(poll(&mut waiting).is_none());
-    fetch(3, 1).answer(&broker);
-    assert_eq!(values_count(&answer(Outcome::Pending(waiting))), 1);
+    fetch(3, 1).response(&broker);
+    assert_eq!(values_count(&response(Outcome::Pending(waiting))), 1);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_waiting_fetch_of_a_follower_fails_when_the_leader_changes() {
     moved.leader_epoch = LeaderEpoch::new(1);
     broker.replicate(moved, &[]);
     // The epoch of the waiting fetch is outdated now.
-    assert_eq!(answer(Outcome::Pending(waiting)).error_code, FENCED_LEADER_EPOCH);
+    assert_eq!(response(Outcome::Pending(waiting)).error_code, FENCED_LEADER_EPOCH);
 }
 
 /// contract/replication.md#24: also if it was in the assignment when its wait started.
@@ -190,7 +190,7 @@ fn a_waiting_follower_that_left_the_assignment_gets_no_records() {
     let waiting = pending(fetch(3, 0).waiting(1).of(&broker));
     broker.replicate(replicated(1, &[1, 2], &[1, 2]), &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
-    let told = answer(Outcome::Pending(waiting));
+    let told = response(Outcome::Pending(waiting));
     assert_eq!((told.error_code, values_count(&told)), (UNKNOWN_LEADER_EPOCH, 0));
 }
 
@@ -202,7 +202,7 @@ fn a_follower_under_steady_writes_stays_in_sync() {
     broker.append_waiting_for_nobody(&batch(&["a"]));
     for _ in 0..20 {
         broker.clock.advance_ms(10_000);
-        let read = fetch(2, offset).answer(&broker);
+        let read = fetch(2, offset).response(&broker);
         assert_eq!(read.high_watermark, offset);
         offset += i64::from(values_count(&read));
         broker.append_waiting_for_nobody(&batch(&["b"]));
@@ -244,13 +244,13 @@ fn a_fetch_that_diverges_records_no_progress() {
     let diverging = fetch(2, 4).with(|partition| {
         (partition.current_leader_epoch, partition.last_fetched_epoch) = (2, 0);
     });
-    let told = diverging.answer(&broker);
+    let told = diverging.response(&broker);
     assert_eq!(told.diverging_epoch, EpochEndOffset { epoch: 0, end_offset: 2 });
     assert_eq!((told.error_code, values_count(&told), told.high_watermark), (0, 0, 0));
     let same = fetch(2, 4).with(|partition| {
         (partition.current_leader_epoch, partition.last_fetched_epoch) = (2, 2);
     });
-    assert_eq!(same.answer(&broker).high_watermark, 4);
+    assert_eq!(same.response(&broker).high_watermark, 4);
 }
 
 /// contract/replication.md#12.
@@ -280,11 +280,11 @@ fn records_are_deleted_once_every_live_replica_has_deleted_them() {
     broker.ctx.partitions.delete_before(7, &(TOPIC, 0), 1);
     broker.ctx.partitions.delete_before(8, &(TOPIC, 0), 2);
     assert_eq!(broker.maintained(), []);
-    begins_at(2, 2, 1).answer(&broker);
+    begins_at(2, 2, 1).response(&broker);
     assert_eq!(broker.maintained(), []);
-    begins_at(3, 2, 1).answer(&broker);
+    begins_at(3, 2, 1).response(&broker);
     assert_eq!(broker.maintained(), [(7, 0, 1)]);
-    begins_at(2, 2, 2).answer(&broker);
+    begins_at(2, 2, 2).response(&broker);
     assert_eq!(broker.maintained(), []);
     // Node 3 is fenced.
     broker.register(&[(1, 5), (2, 5)]);
@@ -346,7 +346,7 @@ fn a_fetch_of_an_older_registration_is_rejected() {
 fn progress_of_a_fetch_is_recorded_once_before_it_waits() {
     let broker = leader(&[1, 2, 3], &[]);
     broker.append_waiting_for_nobody(&batch(&["a", "b"]));
-    fetch(3, 2).answer(&broker);
+    fetch(3, 2).response(&broker);
     assert_eq!(high_watermark(&broker), 0);
     let mut waiting = pending(fetch(2, 2).waiting(1).of(&broker));
     assert!(poll(&mut waiting).is_none());
@@ -354,10 +354,10 @@ fn progress_of_a_fetch_is_recorded_once_before_it_waits() {
     // The follower has lost all records in the meantime and fetches from 0; its former progress is
     // not recorded again.
     broker.append_waiting_for_nobody(&batch(&["c"]));
-    fetch(3, 3).answer(&broker);
-    fetch(2, 0).answer(&broker);
+    fetch(3, 3).response(&broker);
+    fetch(2, 0).response(&broker);
     broker.append_waiting_for_nobody(&batch(&["d"]));
-    assert_eq!(values_count(&answer(Outcome::Pending(waiting))), 2);
+    assert_eq!(values_count(&response(Outcome::Pending(waiting))), 2);
     let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
     assert_eq!(partition.log_end_of_follower(2), 0);
 }
@@ -367,8 +367,8 @@ fn progress_of_a_fetch_is_recorded_once_before_it_waits() {
 fn progress_of_a_fetch_is_recorded_while_memory_for_replies_is_full() {
     let broker = leader(&[1, 2], &[]);
     let produced = pending(broker.produce(9, -1, &batch(&["a"])));
-    let answers = &broker.ctx.network.memory.responses;
-    let others: Vec<_> = std::iter::from_fn(|| answers.try_room(1 << 20)).collect();
+    let responses = &broker.ctx.network.memory.responses;
+    let others: Vec<_> = std::iter::from_fn(|| responses.try_room(1 << 20)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _timers = runtime.enter();
     let mut waiting = pending(fetch(2, 1).of(&broker));
@@ -428,10 +428,14 @@ fn limits_of_a_client_do_not_apply_to_a_follower() {
         broker.append(&batch(&["a"]));
     }
     for _ in 0..3 {
-        assert_eq!(values_count(&fetch(2, 0).answer(&broker)), 3);
+        assert_eq!(values_count(&fetch(2, 0).response(&broker)), 3);
     }
     let small = Request { max_bytes: 1, ..fetch(2, 0).request() };
-    assert_eq!(values_count(&answer(broker.fetch_on(REPLICATION, 17, &small))), 1, "its own limit");
+    assert_eq!(
+        values_count(&response(broker.fetch_on(REPLICATION, 17, &small))),
+        1,
+        "its own limit"
+    );
     let of_client = Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).request() };
     assert!(throttle_ms(broker.fetch(17, &of_client)) > 0);
     assert_eq!(throttle_ms(fetch(2, 0).of(&broker)), 0);
@@ -446,7 +450,7 @@ fn throttle_ms(outcome: Outcome) -> i32 {
 fn only_another_registered_broker_on_the_inter_broker_listener_is_a_replica() {
     let mut broker = leader(&[1, 2, 3], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
-    fetch(3, 1).answer(&broker);
+    fetch(3, 1).response(&broker);
     let refused = |broker: &Broker, listener: &str, broker_id: i32| {
         let new = fetch(broker_id, 1).request();
         let bytes = replied(broker.fetch_on(listener, 17, &new));
@@ -479,10 +483,10 @@ fn acks_all_waits_for_every_follower_in_the_isr() {
     let broker = leader(&[1, 2, 3], &[("min.insync.replicas", "2")]);
     let mut waiting = produced(&broker);
     for (broker_id, fetch_offset) in [(2, 0), (3, 0), (2, 1)] {
-        fetch(broker_id, fetch_offset).answer(&broker);
+        fetch(broker_id, fetch_offset).response(&broker);
         assert!(poll(&mut waiting).is_none(), "{broker_id} at {fetch_offset}");
     }
-    fetch(3, 1).answer(&broker);
+    fetch(3, 1).response(&broker);
     assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::Reply(_)));
     assert_eq!(high_watermark(&broker), 1);
 }
@@ -503,7 +507,7 @@ fn committed(isr: &[i32], partition_epoch: i32) -> IsrOutcome {
 fn a_pending_shrink_holds_back_acks_all_until_the_controller_has_committed_it() {
     let broker = leader(&[1, 2, 3], &[]);
     let mut waiting = produced(&broker);
-    fetch(2, 1).answer(&broker);
+    fetch(2, 1).response(&broker);
     let proposal = propose(&broker, 0, &[1, 2]);
     assert!(poll(&mut waiting).is_none());
     broker.ctx.partitions.settle_isr(proposal, IsrOutcome::Unknown);
@@ -518,14 +522,14 @@ fn a_pending_shrink_holds_back_acks_all_until_the_controller_has_committed_it() 
 fn a_pending_expansion_makes_acks_all_wait_for_the_follower_that_joins() {
     let broker = leader(&[1, 2], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
-    fetch(2, 1).answer(&broker);
-    fetch(3, 1).answer(&broker);
+    fetch(2, 1).response(&broker);
+    fetch(3, 1).response(&broker);
     let proposal = propose(&broker, 0, &[1, 2, 3]);
     let mut waiting = produced(&broker);
-    fetch(2, 2).answer(&broker);
+    fetch(2, 2).response(&broker);
     // It lags, so it counts only because of the proposal.
     broker.clock.advance_ms(30_001);
-    fetch(2, 2).answer(&broker);
+    fetch(2, 2).response(&broker);
     scan(&broker);
     assert!(poll(&mut waiting).is_none());
     broker.ctx.partitions.settle_isr(proposal, IsrOutcome::Rejected);
@@ -537,7 +541,7 @@ fn a_pending_expansion_makes_acks_all_wait_for_the_follower_that_joins() {
 #[test]
 fn the_isr_is_the_one_that_the_controller_committed() {
     let mut broker = leader(&[1, 2, 3], &[("min.insync.replicas", "2")]);
-    fetch(2, 0).answer(&broker);
+    fetch(2, 0).response(&broker);
     let proposal = propose(&broker, 0, &[1, 2]);
     broker.ctx.partitions.settle_isr(proposal, committed(&[1], 4));
     assert_eq!(produced_code(&broker), 19, "one is not enough");
@@ -545,7 +549,7 @@ fn the_isr_is_the_one_that_the_controller_committed() {
     assert_eq!(produced_code(&broker), 19, "that image is older");
     broker.replicate(replicated(5, &[1, 2, 3], &[1, 2]), &[("min.insync.replicas", "2")]);
     let waiting = produced(&broker);
-    fetch(2, 1).answer(&broker);
+    fetch(2, 1).response(&broker);
     assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::Reply(_)));
 }
 
@@ -558,7 +562,7 @@ fn a_shrink_below_min_isr_fails_waiting_produces_as_ambiguous() {
     broker.ctx.partitions.settle_isr(proposal, committed(&[1], 1));
     assert_eq!(code_of(Outcome::Pending(waiting)), 20);
     // contract/replication.md#3
-    fetch(2, 1).answer(&broker);
+    fetch(2, 1).response(&broker);
     assert_eq!(high_watermark(&broker), 0);
 }
 
@@ -592,22 +596,22 @@ fn a_follower_that_stops_fetching_is_reported_as_lagging_until_it_left_the_isr()
     let mut broker = leader(&[1, 2, 3], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
     let both = |broker: &Broker| {
-        fetch(2, 1).answer(broker);
-        fetch(3, 1).answer(broker);
+        fetch(2, 1).response(broker);
+        fetch(3, 1).response(broker);
     };
     both(&broker);
     broker.append_waiting_for_nobody(&batch(&["b"]));
     scan(&broker);
     assert_eq!(told(&broker), []);
     broker.clock.advance_ms(30_000);
-    fetch(2, 2).answer(&broker);
+    fetch(2, 2).response(&broker);
     scan(&broker);
     assert_eq!(told(&broker), [], "30 s are not more than 30 s");
     broker.clock.advance_ms(1);
     assert_eq!(told(&broker), []);
     scan(&broker);
     assert_eq!(told(&broker), [(3, Lagging)]);
-    fetch(2, 2).answer(&broker);
+    fetch(2, 2).response(&broker);
     assert_eq!(told(&broker), [], "no news");
     scan(&broker);
     assert_eq!(told(&broker), [(3, Lagging)], "the wish may have been lost");
@@ -633,12 +637,12 @@ fn a_caught_up_follower_is_reported_at_once_and_again_until_it_is_in_the_isr() {
     use ReplicaStateKind::CaughtUp;
     let mut broker = leader(&[1, 2], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
-    fetch(2, 1).answer(&broker);
-    fetch(3, 0).answer(&broker);
+    fetch(2, 1).response(&broker);
+    fetch(3, 0).response(&broker);
     assert_eq!(told(&broker), []);
-    fetch(3, 1).answer(&broker);
+    fetch(3, 1).response(&broker);
     assert_eq!(told(&broker), [(3, CaughtUp)]);
-    fetch(3, 1).answer(&broker);
+    fetch(3, 1).response(&broker);
     assert_eq!(told(&broker), []);
     scan(&broker);
     assert_eq!(told(&broker), [(3, CaughtUp)]);
@@ -690,7 +694,7 @@ fn a_follower_that_is_fenced_or_shuts_down_can_fetch_but_not_join() {
 #[test]
 fn a_lagging_follower_outside_the_isr_does_not_hold_back_the_high_watermark() {
     let broker = leader(&[1], &[]);
-    fetch(2, 0).answer(&broker);
+    fetch(2, 0).response(&broker);
     broker.append_waiting_for_nobody(&batch(&["a"]));
     assert_eq!(high_watermark(&broker), 0);
     broker.clock.advance_ms(30_001);
@@ -725,17 +729,21 @@ fn throttled_leader(isr: &[i32], replicas: &str, bytes_per_second: &str) -> Brok
 fn a_throttled_follower_out_of_sync_gets_nothing_while_the_rate_is_above_the_limit() {
     let broker = throttled_leader(&[1, 2], "0:1", "100");
     broker.append_waiting_for_nobody(&batch(&[&"a".repeat(1_000)]));
-    assert_eq!(values_count(&fetch(3, 0).answer(&broker)), 1, "the rate is known once it was sent");
-    let held = fetch(3, 0).answer(&broker);
+    assert_eq!(
+        values_count(&fetch(3, 0).response(&broker)),
+        1,
+        "the rate is known once it was sent"
+    );
+    let held = fetch(3, 0).response(&broker);
     assert_eq!((held.error_code, values_count(&held)), (0, 0));
     assert_eq!((held.high_watermark, held.log_start_offset), (0, 0));
     // An ISR member is not held back, but its bytes count.
-    assert_eq!(values_count(&fetch(2, 0).answer(&broker)), 1);
+    assert_eq!(values_count(&fetch(2, 0).response(&broker)), 1);
     let of_client = Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).request() };
-    fetch(2, 1).answer(&broker);
-    assert_eq!(values_count(&answer(broker.fetch(17, &of_client))), 1, "nor is a client");
+    fetch(2, 1).response(&broker);
+    assert_eq!(values_count(&response(broker.fetch(17, &of_client))), 1, "nor is a client");
     broker.clock.advance_ms(11_000);
-    assert_eq!(values_count(&fetch(3, 0).answer(&broker)), 1);
+    assert_eq!(values_count(&fetch(3, 0).response(&broker)), 1);
 }
 
 #[test]
@@ -743,8 +751,8 @@ fn only_named_replicas_are_throttled() {
     for (replicas, expected) in [("0:1", 0), ("*", 0), ("0:2", 1), ("1:1", 1), ("", 1)] {
         let broker = throttled_leader(&[1, 2], replicas, "0");
         broker.append_waiting_for_nobody(&batch(&["a"]));
-        fetch(3, 0).answer(&broker);
-        assert_eq!(values_count(&fetch(3, 0).answer(&broker)), expected, "{replicas:?}");
+        fetch(3, 0).response(&broker);
+        assert_eq!(values_count(&fetch(3, 0).response(&broker)), expected, "{replicas:?}");
     }
 }
 
@@ -754,26 +762,26 @@ fn only_named_replicas_are_throttled() {
 fn a_throttled_follower_waits_at_the_leader() {
     let broker = throttled_leader(&[1, 2], "*", "100");
     broker.append_waiting_for_nobody(&batch(&[&"a".repeat(1_000)]));
-    fetch(3, 0).answer(&broker);
+    fetch(3, 0).response(&broker);
     let mut waiting = pending(fetch(3, 0).waiting(1).of(&broker));
     broker.append_waiting_for_nobody(&batch(&["b"]));
     assert!(poll(&mut waiting).is_none());
     broker.clock.advance_ms(60_000);
     broker.expire();
     let Some(outcome) = poll(&mut waiting) else { panic!("its time is over, and so is the rate") };
-    assert_eq!(values_count(&answer(outcome)), 2);
+    assert_eq!(values_count(&response(outcome)), 2);
 }
 
 #[test]
 fn a_removed_throttle_ends_at_the_next_check() {
     let mut broker = throttled_leader(&[1, 2], "*", "0");
     broker.append_waiting_for_nobody(&batch(&["a"]));
-    fetch(3, 0).answer(&broker);
+    fetch(3, 0).response(&broker);
     let mut waiting = pending(fetch(3, 0).waiting(1).of(&broker));
     broker.set(&[]);
     broker.append_waiting_for_nobody(&batch(&["b"]));
     let Some(outcome) = poll(&mut waiting) else { panic!("nothing holds it back") };
-    assert_eq!(values_count(&answer(outcome)), 2);
+    assert_eq!(values_count(&response(outcome)), 2);
 }
 
 /// A follower gets errors whether it is held back or not.
@@ -781,7 +789,7 @@ fn a_removed_throttle_ends_at_the_next_check() {
 fn a_throttled_follower_gets_out_of_range_errors() {
     let broker = throttled_leader(&[1, 2], "*", "0");
     broker.append_waiting_for_nobody(&batch(&["a"]));
-    fetch(3, 0).answer(&broker);
+    fetch(3, 0).response(&broker);
     assert_eq!(fetch(3, 9).error_code(&broker), OFFSET_OUT_OF_RANGE);
     let stale = fetch(3, 0).with(|partition| partition.current_leader_epoch = 1);
     assert_eq!(stale.error_code(&broker), UNKNOWN_LEADER_EPOCH);

@@ -89,7 +89,7 @@ fn encode(version: i16, response: &Response<'_>, slices: Vec<StoredRecords>) -> 
 }
 
 /// Everything that is needed to respond, now or later.
-pub(super) struct Answer {
+pub(super) struct PendingFetch {
     pub(super) ctx: Arc<Context>,
     pub(super) client: Client,
     /// Set if a replica sent the request.
@@ -98,14 +98,14 @@ pub(super) struct Answer {
     pub(super) targets: Targets,
 }
 
-impl Answer {
+impl PendingFetch {
     /// True if the request has too many partitions to read them on a network thread.
     pub(super) fn is_long(&self) -> bool {
         self.targets.list.len() > PARTITIONS_AT_ONCE_MAX
     }
 
     /// Records a follower's progress in the leaders. This must happen once per request.
-    pub(super) fn booked(mut self) -> Answer {
+    pub(super) fn booked(mut self) -> PendingFetch {
         if let Some(replica) = &self.replica {
             self.targets.book(&self.limits, replica);
         }
@@ -209,7 +209,7 @@ fn records_bytes(fetched: &[Fetched]) -> usize {
     fetched.iter().flatten().map(|read| read.records.len()).sum()
 }
 
-impl Answer {
+impl PendingFetch {
     /// Returns the session id, and for each partition whether the response has it: only a continued
     /// session omits partitions.
     fn tell_session(&mut self, fetched: &[Fetched]) -> (i32, Vec<bool>) {
@@ -218,7 +218,7 @@ impl Answer {
             SessionUse::None => (SESSION_NONE, vec![true; fetched.len()]),
             SessionUse::New(mut session) => {
                 for (key, fetched) in answered() {
-                    session.answer(key, state_of(fetched));
+                    session.response(key, state_of(fetched));
                 }
                 let slots = self.ctx.image.load().settings.fetch_session_slots;
                 let now_ns = self.ctx.clock.now_ns();
@@ -228,7 +228,7 @@ impl Answer {
             SessionUse::Continued(id, shared) => {
                 let mut session = shared.lock();
                 let told = answered()
-                    .map(|(key, fetched)| session.answer(key, state_of(fetched)))
+                    .map(|(key, fetched)| session.response(key, state_of(fetched)))
                     .collect();
                 (id, told)
             }

@@ -15,17 +15,17 @@ use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, set
 
 /// The contents of a response, owned.
 #[derive(Debug)]
-struct Answer {
+struct Decoded {
     error_code: i16,
     session_id: i32,
     throttle_time_ms: i32,
     partitions: Vec<PartitionResponse>,
 }
 
-fn answer(version: i16, outcome: Outcome) -> Answer {
+fn response(version: i16, outcome: Outcome) -> Decoded {
     let bytes = replied(outcome);
     let response = Response::decode_shared(version, &bytes).unwrap();
-    Answer {
+    Decoded {
         error_code: response.error_code,
         session_id: response.session_id,
         throttle_time_ms: response.throttle_time_ms,
@@ -61,8 +61,8 @@ fn every_version_reads_appended_records() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
     for version in 4..=18 {
-        let answer = answer(version, broker.fetch(version, &request(vec![wanting(0, 0)])));
-        let partition = &answer.partitions[0];
+        let response = response(version, broker.fetch(version, &request(vec![wanting(0, 0)])));
+        let partition = &response.partitions[0];
         assert_eq!((partition.error_code, partition.high_watermark), (0, 2), "{version}");
         assert_eq!(values_count(partition.records.as_ref()), 2);
     }
@@ -74,8 +74,8 @@ fn offsets_inside_and_at_the_end_are_served_and_those_outside_are_rejected() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
     for (offset, code, count) in [(1, 0, 2), (2, 0, 0), (3, 1, 0), (-5, 1, 0), (i64::MAX, 1, 0)] {
-        let answer = answer(12, broker.fetch(12, &request(vec![wanting(0, offset)])));
-        let partition = &answer.partitions[0];
+        let response = response(12, broker.fetch(12, &request(vec![wanting(0, offset)])));
+        let partition = &response.partitions[0];
         assert_eq!(partition.error_code, code, "{offset}");
         assert_eq!(values_count(partition.records.as_ref()), count, "{offset}");
     }
@@ -93,9 +93,9 @@ fn first_partition_gives_a_whole_batch_and_later_ones_keep_the_limit() {
     }
     let mut small = request(vec![wanting(0, 0), wanting(1, 0)]);
     small.max_bytes = 1;
-    let answer = answer(12, broker.fetch(12, &small));
+    let response = response(12, broker.fetch(12, &small));
     let counts: Vec<i32> =
-        answer.partitions.iter().map(|p| values_count(p.records.as_ref())).collect();
+        response.partitions.iter().map(|p| values_count(p.records.as_ref())).collect();
     assert_eq!(counts, [1, 0]);
 }
 
@@ -108,8 +108,8 @@ fn parked_fetch_is_answered_when_bytes_arrive() {
     let mut waiting = pending(broker.fetch(12, &long));
     assert!(poll(&mut waiting).is_none());
     broker.append(&batch(&["a"]));
-    let answer = answer(12, Outcome::Pending(waiting));
-    assert_eq!(values_count(answer.partitions[0].records.as_ref()), 1);
+    let response = response(12, Outcome::Pending(waiting));
+    assert_eq!(values_count(response.partitions[0].records.as_ref()), 1);
     assert_eq!(broker.ctx.purgatory.parked_count(), 0);
 }
 
@@ -134,7 +134,7 @@ fn fetches_of_thousands_of_partitions_are_read_by_another_thread() {
     broker.append(&batch(&["a"]));
     let wanted = (0..COUNT).map(|partition| wanting(partition, 0)).collect();
     let opened = broker.fetch(12, &Request { session_epoch: 0, ..request(wanted) });
-    let opened = answer(12, Outcome::Pending(pending(opened)));
+    let opened = response(12, Outcome::Pending(pending(opened)));
     assert_eq!((opened.error_code, opened.partitions.len()), (0, COUNT as usize));
     assert_eq!(values_count(opened.partitions[0].records.as_ref()), 1);
 
@@ -142,7 +142,7 @@ fn fetches_of_thousands_of_partitions_are_read_by_another_thread() {
     (long.session_id, long.session_epoch, long.max_wait_ms) = (opened.session_id, 1, 60_000);
     let waiting = parked_elsewhere(&broker, broker.fetch(12, &long));
     broker.append(&batch(&["b"]));
-    let woken = answer(12, Outcome::Pending(waiting));
+    let woken = response(12, Outcome::Pending(waiting));
     assert_eq!(woken.partitions.len(), 1);
     assert_eq!(values_count(woken.partitions[0].records.as_ref()), 1);
     assert_eq!(broker.ctx.purgatory.parked_count(), 0);
@@ -159,13 +159,13 @@ fn parked_fetch_waits_for_min_bytes_and_returns_fewer_at_its_timeout() {
     assert!(poll(&mut waiting).is_none());
     broker.clock.advance_ms(500);
     broker.expire();
-    let answer = answer(12, Outcome::Pending(waiting));
-    assert_eq!(values_count(answer.partitions[0].records.as_ref()), 1);
+    let response = response(12, Outcome::Pending(waiting));
+    assert_eq!(values_count(response.partitions[0].records.as_ref()), 1);
 }
 
 /// Appends batches that together exceed the records of one response, for a broker with a
 /// `memory_max` of 1 MiB.
-fn append_more_than_an_answer_holds(broker: &Broker) {
+fn append_more_than_an_response_holds(broker: &Broker) {
     let value = "x".repeat(30_000);
     (0..3).for_each(|_| _ = broker.append(&batch(&[&value])));
 }
@@ -177,27 +177,27 @@ fn fetch_with_min_bytes_above_the_reply_limit_waits_only_for_the_limit() {
     (large.max_wait_ms, large.min_bytes) = (60_000, 1 << 20);
     let mut waiting = pending(broker.fetch(12, &large));
     assert!(poll(&mut waiting).is_none());
-    append_more_than_an_answer_holds(&broker);
+    append_more_than_an_response_holds(&broker);
     let waiting = poll(&mut waiting).expect("it waits for no more");
     for outcome in [waiting, broker.fetch(12, &large)] {
         assert!(matches!(outcome, Outcome::Reply(_)), "it waits although no more can be answered");
-        let answer = answer(12, outcome);
-        assert_eq!(values_count(answer.partitions[0].records.as_ref()), 2);
+        let response = response(12, outcome);
+        assert_eq!(values_count(response.partitions[0].records.as_ref()), 2);
     }
 }
 
 #[test]
 fn fetch_whose_min_bytes_is_its_maximum_gets_the_whole_batches_that_fit() {
     let broker = broker();
-    append_more_than_an_answer_holds(&broker);
+    append_more_than_an_response_holds(&broker);
     for (bytes_max, partition_bytes_max) in [(70_000, 1 << 20), (1 << 20, 70_000)] {
         let mut limited = request(vec![wanting(0, 0)]);
         (limited.max_wait_ms, limited.min_bytes, limited.max_bytes) = (60_000, 70_000, bytes_max);
         limited.topics[0].partitions[0].partition_max_bytes = partition_bytes_max;
         let outcome = broker.fetch(12, &limited);
         assert!(matches!(outcome, Outcome::Reply(_)), "it waits although it has its maximum");
-        let answer = answer(12, outcome);
-        assert_eq!(values_count(answer.partitions[0].records.as_ref()), 2);
+        let response = response(12, outcome);
+        assert_eq!(values_count(response.partitions[0].records.as_ref()), 2);
     }
 }
 
@@ -226,16 +226,16 @@ fn waits_are_clamped_and_memory_for_them_is_bounded() {
 fn partition_named_twice_is_answered_once_as_last_requested() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
-    let answer = answer(12, broker.fetch(12, &request(vec![wanting(0, 99), wanting(0, 0)])));
-    let codes: Vec<i16> = answer.partitions.iter().map(|p| p.error_code).collect();
+    let response = response(12, broker.fetch(12, &request(vec![wanting(0, 99), wanting(0, 0)])));
+    let codes: Vec<i16> = response.partitions.iter().map(|p| p.error_code).collect();
     assert_eq!(codes, [0]);
 }
 
 #[test]
 fn only_errors_without_a_log_have_a_list_of_aborted_transactions() {
     let broker = broker();
-    let answer = answer(12, broker.fetch(12, &request(vec![wanting(9, 0), wanting(0, 7)])));
-    let told: Vec<(i16, bool)> = (answer.partitions.iter())
+    let response = response(12, broker.fetch(12, &request(vec![wanting(9, 0), wanting(0, 7)])));
+    let told: Vec<(i16, bool)> = (response.partitions.iter())
         .map(|p| (p.error_code, p.aborted_transactions.is_some()))
         .collect();
     assert_eq!(told, [(3, true), (1, false)]);
@@ -262,8 +262,8 @@ fn parked_fetch_ends_with_the_partition_or_its_leadership() {
         } else {
             ImageDelta { topics: vec![moved], ..ImageDelta::default() }
         });
-        let answer = answer(version, Outcome::Pending(waiting));
-        assert_eq!(answer.partitions[0].error_code, code);
+        let response = response(version, Outcome::Pending(waiting));
+        assert_eq!(response.partitions[0].error_code, code);
     }
 }
 
@@ -285,11 +285,11 @@ fn fetch_of_a_replica_is_rejected() {
     let broker = broker();
     broker.append(&batch(&["a"]));
     let old = Request { replica_id: 2, ..request(vec![wanting(0, 0)]) };
-    let refused = answer(12, broker.fetch(12, &old));
+    let refused = response(12, broker.fetch(12, &old));
     assert_eq!((refused.error_code, refused.partitions[0].error_code), (31, 31));
     let replica_state = ReplicaState { replica_id: 2, replica_epoch: 1 };
     let new = Request { replica_state, ..request(vec![wanting(0, 0)]) };
-    let refused = answer(16, broker.fetch(16, &new));
+    let refused = response(16, broker.fetch(16, &new));
     assert_eq!((refused.error_code, refused.partitions.len()), (31, 0));
 }
 
@@ -299,7 +299,7 @@ fn session_is_created_used_and_closed() {
     let broker = broker();
     broker.append(&batch(&["a"]));
     let open = Request { session_epoch: 0, ..request(vec![wanting(0, 0), wanting(1, 0)]) };
-    let opened = answer(12, broker.fetch(12, &open));
+    let opened = response(12, broker.fetch(12, &open));
     let id = opened.session_id;
     assert!(id > 0);
     assert_eq!(opened.partitions.len(), 2);
@@ -313,22 +313,22 @@ fn session_is_created_used_and_closed() {
             request(partitions)
         }
     };
-    let moved = answer(12, broker.fetch(12, &next(1, vec![wanting(0, 1)])));
+    let moved = response(12, broker.fetch(12, &next(1, vec![wanting(0, 1)])));
     assert_eq!((moved.session_id, moved.partitions.len()), (id, 0), "nothing is new");
-    let wrong = answer(12, broker.fetch(12, &next(1, Vec::new())));
+    let wrong = response(12, broker.fetch(12, &next(1, Vec::new())));
     assert_eq!((wrong.error_code, wrong.session_id), (71, 0));
-    let switched = answer(13, broker.fetch(13, &next(2, Vec::new())));
+    let switched = response(13, broker.fetch(13, &next(2, Vec::new())));
     assert_eq!(switched.error_code, 106);
     broker.append(&batch(&["b"]));
-    let news = answer(12, broker.fetch(12, &next(2, Vec::new())));
+    let news = response(12, broker.fetch(12, &next(2, Vec::new())));
     assert_eq!(news.partitions.len(), 1);
     assert_eq!(news.partitions[0].partition_index, 0);
     let mut forget = next(3, Vec::new());
     forget.forgotten_topics_data =
         vec![ForgottenTopic { topic: "t", topic_id: TOPIC, partitions: vec![0, 1] }];
-    let empty = answer(12, broker.fetch(12, &forget));
+    let empty = response(12, broker.fetch(12, &forget));
     assert_eq!((empty.error_code, empty.session_id), (0, 0), "an empty session ends");
-    assert_eq!(answer(12, broker.fetch(12, &next(4, Vec::new()))).error_code, 70);
+    assert_eq!(response(12, broker.fetch(12, &next(4, Vec::new()))).error_code, 70);
 }
 
 /// contract/kafka.md#28, #63.
@@ -338,10 +338,10 @@ fn unknown_ids_and_topics_deleted_inside_a_session() {
     let mut unknown = request(vec![wanting(0, 0)]);
     unknown.topics[0].topic_id = [9; 16];
     unknown.session_epoch = 0;
-    let opened = answer(17, broker.fetch(17, &unknown));
+    let opened = response(17, broker.fetch(17, &unknown));
     assert_eq!(opened.partitions[0].error_code, 100);
     let known = Request { session_epoch: 0, ..request(vec![wanting(0, 0)]) };
-    let opened = answer(17, broker.fetch(17, &known));
+    let opened = response(17, broker.fetch(17, &known));
     broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
     let next = Request {
         session_id: opened.session_id,
@@ -349,9 +349,9 @@ fn unknown_ids_and_topics_deleted_inside_a_session() {
         topics: Vec::new(),
         ..request(Vec::new())
     };
-    let deleted = answer(17, broker.fetch(17, &next));
+    let deleted = response(17, broker.fetch(17, &next));
     assert_eq!(deleted.partitions[0].error_code, 3);
-    let by_name = answer(12, broker.fetch(12, &request(vec![wanting(0, 0)])));
+    let by_name = response(12, broker.fetch(12, &request(vec![wanting(0, 0)])));
     assert_eq!(by_name.partitions[0].error_code, 3);
 }
 
@@ -365,8 +365,8 @@ fn wrong_epochs_are_fenced() {
     for (epoch, code) in [(3, 74), (4, 0), (5, 75), (i32::MAX, 75), (-1, 0), (-2, 0)] {
         let mut fenced = request(vec![wanting(0, 0)]);
         fenced.topics[0].partitions[0].current_leader_epoch = epoch;
-        let answer = answer(12, broker.fetch(12, &fenced));
-        assert_eq!(answer.partitions[0].error_code, code, "{epoch}");
+        let response = response(12, broker.fetch(12, &fenced));
+        assert_eq!(response.partitions[0].error_code, code, "{epoch}");
     }
 }
 
@@ -381,8 +381,8 @@ fn diverging_epoch_is_returned_without_records() {
     broker.append(&batch(&["c"]));
     let mut diverged = request(vec![wanting(0, 3)]);
     diverged.topics[0].partitions[0].last_fetched_epoch = 0;
-    let answer = answer(12, broker.fetch(12, &diverged));
-    let partition = &answer.partitions[0];
+    let response = response(12, broker.fetch(12, &diverged));
+    let partition = &response.partitions[0];
     assert_eq!((partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset), (0, 2));
     assert_eq!(partition.records.as_ref().map(Records::len), Some(0));
 }
@@ -396,8 +396,8 @@ fn reader_past_the_end_gets_the_end_offset_of_its_epoch() {
     {
         let mut ahead = request(vec![wanting(0, offset)]);
         ahead.topics[0].partitions[0].last_fetched_epoch = last_fetched_epoch;
-        let answer = answer(12, broker.fetch(12, &ahead));
-        let partition = &answer.partitions[0];
+        let response = response(12, broker.fetch(12, &ahead));
+        let partition = &response.partitions[0];
         assert_eq!((partition.error_code, partition.diverging_epoch.end_offset), (code, end));
     }
 }
@@ -409,11 +409,11 @@ fn negative_sizes_and_unknown_isolation_are_unknown_server_errors() {
     broker.append(&batch(&["a"]));
     let mut negative = request(vec![wanting(0, 0)]);
     negative.topics[0].partitions[0].partition_max_bytes = -1;
-    assert_eq!(answer(12, broker.fetch(12, &negative)).partitions[0].error_code, -1);
+    assert_eq!(response(12, broker.fetch(12, &negative)).partitions[0].error_code, -1);
     let negative = Request { max_bytes: -1, ..request(vec![wanting(0, 0)]) };
-    assert_eq!(answer(12, broker.fetch(12, &negative)).partitions[0].error_code, -1);
+    assert_eq!(response(12, broker.fetch(12, &negative)).partitions[0].error_code, -1);
     let strange = Request { isolation_level: 7, ..request(vec![wanting(0, 0)]) };
-    assert_eq!(answer(12, broker.fetch(12, &strange)).error_code, -1);
+    assert_eq!(response(12, broker.fetch(12, &strange)).error_code, -1);
 }
 
 /// contract/kafka.md#22.
@@ -421,10 +421,10 @@ fn negative_sizes_and_unknown_isolation_are_unknown_server_errors() {
 fn read_uncommitted_has_no_list_of_aborted_transactions() {
     let broker = broker();
     broker.append(&batch(&["a"]));
-    let uncommitted = answer(12, broker.fetch(12, &request(vec![wanting(0, 0)])));
+    let uncommitted = response(12, broker.fetch(12, &request(vec![wanting(0, 0)])));
     assert_eq!(uncommitted.partitions[0].aborted_transactions, None);
     let committed = Request { isolation_level: 1, ..request(vec![wanting(0, 0)]) };
-    let committed = answer(12, broker.fetch(12, &committed));
+    let committed = response(12, broker.fetch(12, &committed));
     assert_eq!(committed.partitions[0].aborted_transactions, Some(Vec::new()));
     assert_eq!(committed.partitions[0].last_stable_offset, 1);
 }
@@ -436,8 +436,8 @@ fn hidden_topics_are_unknown_to_clients() {
     hidden.hidden = true;
     broker.apply(ImageDelta { topics: vec![hidden], ..ImageDelta::default() });
     for (version, code) in [(12, 3), (13, 100)] {
-        let answer = answer(version, broker.fetch(version, &request(vec![wanting(0, 0)])));
-        assert_eq!(answer.partitions[0].error_code, code);
+        let response = response(version, broker.fetch(version, &request(vec![wanting(0, 0)])));
+        assert_eq!(response.partitions[0].error_code, code);
     }
 }
 
@@ -458,18 +458,20 @@ fn a_fetch_over_the_quota_returns_no_records_and_its_session_continues() {
     let broker = with_quota(broker(), 100.0);
     let records = batch(&["x".repeat(900).as_str()]);
     broker.append(&records);
-    let first =
-        answer(12, broker.fetch(12, &Request { session_epoch: 0, ..request(vec![wanting(0, 0)]) }));
+    let first = response(
+        12,
+        broker.fetch(12, &Request { session_epoch: 0, ..request(vec![wanting(0, 0)]) }),
+    );
     assert_eq!(values_count(first.partitions[0].records.as_ref()), 1);
     let next =
         Request { session_id: first.session_id, session_epoch: 1, ..request(vec![wanting(0, 0)]) };
-    let throttled = answer(12, broker.fetch(12, &next));
+    let throttled = response(12, broker.fetch(12, &next));
     assert_eq!((throttled.error_code, throttled.session_id), (0, first.session_id));
     assert!(throttled.partitions.is_empty());
     assert!(throttled.throttle_time_ms > 1_000, "{}", throttled.throttle_time_ms);
     broker.clock.advance_ms(11_000);
     let again = Request { session_epoch: 2, topics: Vec::new(), ..next };
-    let answered = answer(12, broker.fetch(12, &again));
+    let answered = response(12, broker.fetch(12, &again));
     assert_eq!((answered.throttle_time_ms, answered.session_id), (0, first.session_id));
     assert_eq!(values_count(answered.partitions[0].records.as_ref()), 1);
 }
@@ -481,6 +483,6 @@ fn min_bytes_of_a_fetch_is_capped_by_its_quota() {
     broker.append(&batch(&["x".repeat(600).as_str()]));
     broker.append(&batch(&["x".repeat(600).as_str()]));
     let wanted = Request { min_bytes: 1 << 20, max_wait_ms: 1_000, ..request(vec![wanting(0, 0)]) };
-    let answer = answer(12, broker.fetch(12, &wanted));
-    assert_eq!(values_count(answer.partitions[0].records.as_ref()), 1);
+    let response = response(12, broker.fetch(12, &wanted));
+    assert_eq!(values_count(response.partitions[0].records.as_ref()), 1);
 }

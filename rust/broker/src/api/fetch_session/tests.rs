@@ -52,21 +52,21 @@ fn switching_between_names_and_ids_is_rejected() {
 #[test]
 fn incremental_replies_contain_only_changed_partitions() {
     let mut session = session(1);
-    assert!(session.answer(&key(0), quiet(5)), "the first answer is always told");
-    assert!(!session.answer(&key(0), quiet(5)));
-    assert!(session.answer(&key(0), quiet(6)));
-    assert!(session.answer(&key(0), FetchedState { log_start_offset: 2, ..quiet(6) }));
+    assert!(session.response(&key(0), quiet(5)), "the first answer is always told");
+    assert!(!session.response(&key(0), quiet(5)));
+    assert!(session.response(&key(0), quiet(6)));
+    assert!(session.response(&key(0), FetchedState { log_start_offset: 2, ..quiet(6) }));
     let error = FetchedState { high_watermark: -1, must_tell: true, ..quiet(6) };
-    assert!(session.answer(&key(0), error));
-    assert!(session.answer(&key(0), error));
-    assert!(session.answer(&key(0), quiet(6)), "after an error all is told again");
+    assert!(session.response(&key(0), error));
+    assert!(session.response(&key(0), error));
+    assert!(session.response(&key(0), quiet(6)), "after an error all is told again");
 }
 
 /// contract/kafka.md#27.
 #[test]
 fn partitions_with_data_move_to_the_back() {
     let mut session = session(3);
-    session.answer(&key(0), FetchedState { has_records: true, ..quiet(1) });
+    session.response(&key(0), FetchedState { has_records: true, ..quiet(1) });
     let order: Vec<i32> = session.specs().map(|(key, _)| key.index).collect();
     assert_eq!(order, [1, 2, 0]);
     session.upsert(key(2), spec(9));
@@ -214,7 +214,7 @@ fn a_session_is_usable_only_by_its_owner() {
 enum Step {
     Upsert(i32, i64),
     Forget(i32),
-    Answer { index: i32, high_watermark: i64, has_records: bool, must_tell: bool },
+    Response { index: i32, high_watermark: i64, has_records: bool, must_tell: bool },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -222,7 +222,7 @@ fn step() -> impl Strategy<Value = Step> {
         (0..6_i32, 0..9_i64).prop_map(|(index, offset)| Step::Upsert(index, offset)),
         (0..6_i32).prop_map(Step::Forget),
         (0..6_i32, 0..3_i64, any::<bool>(), any::<bool>()).prop_map(
-            |(index, high_watermark, has_records, must_tell)| Step::Answer {
+            |(index, high_watermark, has_records, must_tell)| Step::Response {
                 index,
                 high_watermark,
                 has_records,
@@ -248,7 +248,7 @@ impl Model {
                 None => self.0.push((index, offset, None)),
             },
             Step::Forget(index) => self.0.retain(|(other, ..)| *other != index),
-            Step::Answer { index, high_watermark, has_records, must_tell } => {
+            Step::Response { index, high_watermark, has_records, must_tell } => {
                 let Some(at) = at(&self.0, index) else { return Some(true) };
                 let told = self.0[at].2 == Some(high_watermark);
                 self.0[at].2 = (!must_tell).then_some(high_watermark);
@@ -272,8 +272,8 @@ proptest! {
             let told = match step {
                 Step::Upsert(index, offset) => { session.upsert(key(index), spec(offset)); None }
                 Step::Forget(index) => { session.forget(&key(index)); None }
-                Step::Answer { index, high_watermark, has_records, must_tell } => Some(
-                    session.answer(
+                Step::Response { index, high_watermark, has_records, must_tell } => Some(
+                    session.response(
                         &key(index),
                         FetchedState { high_watermark, log_start_offset: 0, has_records, must_tell },
                     ),

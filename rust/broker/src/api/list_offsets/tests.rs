@@ -124,7 +124,7 @@ fn a_search_that_ran_out_of_time_continues_in_the_next_turn() {
     let mut searched = || search.go_on(&broker.ctx, 9, &request, None, &|| true);
     let turns = [searched(), searched(), searched(), searched()];
     assert_eq!(turns, [Searched::UntilOver, Searched::UntilOver, Searched::All, Searched::All]);
-    let bytes = replied(search.answer(9, &request));
+    let bytes = replied(search.response(9, &request));
     let response = Response::decode(9, &bytes).unwrap();
     let found: Vec<_> = response.topics[0].partitions.iter().map(|one| one.offset).collect();
     assert_eq!(found, [3, -1, -1], "one is there");
@@ -144,7 +144,7 @@ fn negative_times_need_their_version() {
 fn partition_named_twice_is_an_invalid_request() {
     let broker = broker();
     let codes: Vec<i16> =
-        ask(&broker, 9, 0, &[at(-1), at(-2)]).into_iter().map(|answer| answer.0).collect();
+        ask(&broker, 9, 0, &[at(-1), at(-2)]).into_iter().map(|response| response.0).collect();
     assert_eq!(codes, [42], "answered once, as by Kafka");
 }
 

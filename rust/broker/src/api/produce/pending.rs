@@ -7,7 +7,7 @@ use pykafka_forks::Mutex;
 use pykafka_log::{AppendOrigin, TransactionRule};
 
 use super::acks::Acks;
-use super::respond::Answer;
+use super::respond::ProduceResults;
 use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
@@ -145,15 +145,15 @@ impl Appends {
     /// Responds now or after the last outcome. Replicas have `timeout_ms` from the moment when the
     /// leader has written and synced all batches: Kafka's `appendRecords` does both before its wait
     /// starts.
-    pub(super) fn answer(
+    pub(super) fn response(
         self,
         ctx: &Arc<Context>,
         conn: &ConnectionInfo,
         timeout_ms: i32,
-        answer: Answer,
+        response: ProduceResults,
     ) -> Outcome {
         if self.are_settled() {
-            return self.settle(ctx, &conn.listener, answer);
+            return self.settle(ctx, &conn.listener, response);
         }
         let timeout_ns = u64::try_from(timeout_ms).unwrap_or(0) * 1_000_000;
         let (ctx, listener) = (ctx.clone(), conn.listener.clone());
@@ -167,7 +167,7 @@ impl Appends {
             while !(self.are_settled() || parked.is_expired()) {
                 parked.wait().await;
             }
-            self.settle(&ctx, &listener, answer)
+            self.settle(&ctx, &listener, response)
         }))
     }
 
@@ -181,18 +181,23 @@ impl Appends {
 
     /// Copies the outcomes into the response; appends without an outcome fail with
     /// `REQUEST_TIMED_OUT`.
-    fn settle(self, ctx: &Arc<Context>, listener: &Arc<str>, mut answer: Answer) -> Outcome {
+    fn settle(
+        self,
+        ctx: &Arc<Context>,
+        listener: &Arc<str>,
+        mut response: ProduceResults,
+    ) -> Outcome {
         let slots = self.outcomes.due.lock().take();
         for (place, slot) in self.places.iter().zip(slots) {
             let outcome = match slot {
                 Slot::Done(outcome) => outcome,
                 Slot::Queued | Slot::Stored => Err(KafkaError::RequestTimedOut.into()),
             };
-            answer.settle(place.at, outcome, &place.appended_to);
+            response.settle(place.at, outcome, &place.appended_to);
         }
         match self.acks {
-            Acks::None => answer.nothing(),
-            _ => answer.once_there_is_room(ctx, listener),
+            Acks::None => response.nothing(),
+            _ => response.once_there_is_room(ctx, listener),
         }
     }
 }
@@ -212,12 +217,12 @@ impl Drop for Appends {
 /// A request whose appends have started.
 pub(super) struct Produced {
     pub(super) appends: Appends,
-    pub(super) answer: Answer,
+    pub(super) response: ProduceResults,
     pub(super) timeout_ms: i32,
 }
 
 impl Produced {
-    pub(super) fn answer(self, ctx: &Arc<Context>, conn: &ConnectionInfo) -> Outcome {
-        self.appends.answer(ctx, conn, self.timeout_ms, self.answer)
+    pub(super) fn response(self, ctx: &Arc<Context>, conn: &ConnectionInfo) -> Outcome {
+        self.appends.response(ctx, conn, self.timeout_ms, self.response)
     }
 }

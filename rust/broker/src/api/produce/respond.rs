@@ -164,13 +164,13 @@ impl TopicResults {
 
 /// All results, before encoding.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ProduceResults {
     pub(super) version: i16,
     pub(super) throttle_ms: i32,
     pub(super) topics: Vec<TopicResults>,
 }
 
-impl Answer {
+impl ProduceResults {
     /// Encodes after the memory budget permits it. Only a response with many partitions has to
     /// wait, and its appends are already queued, so they do not wait for it.
     pub(super) fn once_there_is_room(self, ctx: &Arc<Context>, listener: &Arc<str>) -> Outcome {

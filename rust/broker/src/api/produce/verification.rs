@@ -108,7 +108,7 @@ impl Verification {
         let asked = self.open(&ctx, transactional_id);
         Outcome::Held(Box::pin(async move {
             let codes = asked.decided(deadline_ns).await;
-            self.settle(produced, codes.as_deref()).answer(&ctx, &conn)
+            self.settle(produced, codes.as_deref()).response(&ctx, &conn)
         }))
     }
 
@@ -143,7 +143,7 @@ impl Verification {
                         let Question { batch, guard } = question;
                         pending.partition.abandon_verification(batch.producer_id, guard);
                     }
-                    produced.answer.refuse(pending.at, refused);
+                    produced.response.refuse(pending.at, refused);
                 }
             }
         }

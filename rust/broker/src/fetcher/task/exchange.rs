@@ -167,11 +167,11 @@ impl Fetcher {
         self.fetch_failed(&format!("{name} ({code})"));
     }
 
-    fn partition_answered(&mut self, id: PartitionId, spec: Spec, answer: PartitionResponse) {
+    fn partition_answered(&mut self, id: PartitionId, spec: Spec, response: PartitionResponse) {
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
         let Spec { leader_epoch, position: standing, .. } = spec;
         let fetch_offset = standing.log_end_offset;
-        let diverging = answer.diverging_epoch;
+        let diverging = response.diverging_epoch;
         if let Some(epoch) = LeaderEpoch::from_wire(diverging.epoch.max(-1))
             && diverging.end_offset >= 0
         {
@@ -185,11 +185,11 @@ impl Fetcher {
             });
         }
         let is_doubtful = assigned.partition.is_doubtful();
-        let records = match answer.records {
+        let records = match response.records {
             Some(Records::Bytes(bytes)) => bytes,
             Some(Records::Room(_)) | None => Bytes::new(),
         };
-        let PartitionResponse { high_watermark, log_start_offset, .. } = answer;
+        let PartitionResponse { high_watermark, log_start_offset, .. } = response;
         assigned.leader_high_watermark = Some(high_watermark);
         let changes_log =
             !records.is_empty() || log_start_offset > standing.log_start_offset || is_doubtful;
@@ -279,8 +279,8 @@ impl Fetcher {
         if request.encode(LIST_OFFSETS_VERSION, &mut body).is_err() {
             return HashMap::new();
         }
-        let answer = self.send(to, ApiKey::LIST_OFFSETS, LIST_OFFSETS_VERSION, body.into());
-        let Ended::Answered(body) = ended(answer.await) else { return HashMap::new() };
+        let response = self.send(to, ApiKey::LIST_OFFSETS, LIST_OFFSETS_VERSION, body.into());
+        let Ended::Answered(body) = ended(response.await) else { return HashMap::new() };
         let Ok(response) = list_offsets::Response::decode(LIST_OFFSETS_VERSION, &body) else {
             return HashMap::new();
         };

@@ -431,8 +431,8 @@ async fn a_large_response_waits_for_memory_before_python_builds_it() {
         requests.push(broker.request().await);
     }
     let ctx = &broker.0.ctx;
-    let answers = &ctx.network.memory.responses;
-    let others: Vec<_> = std::iter::from_fn(|| answers.try_room(BYTES)).collect();
+    let responses = &ctx.network.memory.responses;
+    let others: Vec<_> = std::iter::from_fn(|| responses.try_room(BYTES)).collect();
     for (token, request) in (7..).zip(&requests) {
         ctx.requests.reserve(request.id, token, BYTES);
     }
@@ -442,10 +442,10 @@ async fn a_large_response_waits_for_memory_before_python_builds_it() {
 
     drop(others);
     assert!(matches!(broker.event().await, Event::Maintained { token: 7, error_code: 0, .. }));
-    assert_eq!((requests[0].room.reserved(), answers.bytes()), (BYTES, BYTES));
+    assert_eq!((requests[0].room.reserved(), responses.bytes()), (BYTES, BYTES));
     broker.respond(&requests[0], &[]);
     client.receive_control().await;
-    assert_eq!(answers.bytes(), 0);
+    assert_eq!(responses.bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -486,14 +486,14 @@ async fn a_connection_with_endless_input_gets_one_slice_between_two_of_another()
     let broker = Broker::start(&[]);
     let mut endless = broker.connect();
     (0..100_000).for_each(|_| _ = endless.send_metadata());
-    let answer_bytes = PREFIX_SIZE + endless.receive_frame().await.len();
+    let response_bytes = PREFIX_SIZE + endless.receive_frame().await.len();
     let mut probe = broker.connect();
     probe.ask_metadata().await;
     for _ in 0..50 {
         let before = endless.peer.take().len();
         assert!(before > 0, "it has its slices");
         probe.ask_metadata().await;
-        let answered = endless.peer.untaken() / answer_bytes;
+        let answered = endless.peer.untaken() / response_bytes;
         assert!(answered < 4 * SLICE_FRAMES_MAX, "{answered} answers between two of the other");
     }
     assert!(endless.peer.unread() > 0);
@@ -624,9 +624,9 @@ async fn a_socket_that_is_always_writable_is_sent_to_in_slices() {
     let (network, handler) = broker.0.served();
     let mut connection = Connection::new(network, handler, transport, info, closing);
     let slice = connection.link.slice.clone();
-    let mut answer = Chunks::new();
-    answer.prepend(Bytes::from(vec![0; 16 << 20]));
-    connection.output.push(&testing::header(ApiKey::METADATA, METADATA_VERSION), answer.into());
+    let mut response = Chunks::new();
+    response.prepend(Bytes::from(vec![0; 16 << 20]));
+    connection.output.push(&testing::header(ApiKey::METADATA, METADATA_VERSION), response.into());
     let mut sending = pin!(in_slices(&slice, connection.flush()));
     future::poll_fn(|cx| {
         let before = taken.load(Ordering::Relaxed);

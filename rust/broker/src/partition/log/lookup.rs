@@ -25,7 +25,7 @@ pub enum OffsetQuery {
 
 /// The result of a query; −1 for values that do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OffsetAnswer {
+pub struct FoundOffset {
     /// Offset of the record, or the end or start that was requested.
     pub offset: i64,
     /// Timestamp of the record; −1 if no record was looked up.
@@ -34,19 +34,18 @@ pub struct OffsetAnswer {
     pub leader_epoch: Option<LeaderEpoch>,
 }
 
-impl OffsetAnswer {
+impl FoundOffset {
     /// The result if nothing was found.
-    pub const UNKNOWN: OffsetAnswer =
-        OffsetAnswer { offset: -1, timestamp: -1, leader_epoch: None };
+    pub const UNKNOWN: FoundOffset = FoundOffset { offset: -1, timestamp: -1, leader_epoch: None };
 
-    fn of(found: Option<TimestampOffset>, bound: i64) -> OffsetAnswer {
+    fn of(found: Option<TimestampOffset>, bound: i64) -> FoundOffset {
         match found {
-            Some(found) if found.offset < bound => OffsetAnswer {
+            Some(found) if found.offset < bound => FoundOffset {
                 offset: found.offset,
                 timestamp: found.timestamp,
                 leader_epoch: found.leader_epoch,
             },
-            _ => OffsetAnswer::UNKNOWN,
+            _ => FoundOffset::UNKNOWN,
         }
     }
 }
@@ -95,7 +94,7 @@ impl Partition {
         look_up: LookUp<'_>,
         isolation: Isolation,
         current_leader_epoch: Option<LeaderEpoch>,
-    ) -> Result<Option<OffsetAnswer>, KafkaError> {
+    ) -> Result<Option<FoundOffset>, KafkaError> {
         let (guard, log) = self.lock_as_leader(current_leader_epoch)?;
         let offsets = guard.offsets(&log);
         // A follower's bound is never lower than the start of this epoch.
@@ -103,26 +102,26 @@ impl Partition {
         let lags = !is_replica && guard.replication.high_watermark_lags();
         drop(guard);
         let bound = isolation.bound(&offsets);
-        let plain = |offset, leader_epoch| OffsetAnswer { offset, timestamp: -1, leader_epoch };
+        let plain = |offset, leader_epoch| FoundOffset { offset, timestamp: -1, leader_epoch };
         let found = match query {
             OffsetQuery::Earliest => {
                 let start = offsets.log_start_offset;
                 return Ok(Some(plain(start, log.epoch_at(start))));
             }
-            OffsetQuery::Tiered => return Ok(Some(OffsetAnswer::UNKNOWN)),
+            OffsetQuery::Tiered => return Ok(Some(FoundOffset::UNKNOWN)),
             OffsetQuery::Latest => Ok(plain(bound, Some(offsets.leader_epoch))),
             OffsetQuery::MaxTimestamp => {
-                look_up.offset_of_max_timestamp(&log).map(|found| OffsetAnswer::of(found, bound))
+                look_up.offset_of_max_timestamp(&log).map(|found| FoundOffset::of(found, bound))
             }
             OffsetQuery::Timestamp(timestamp) => (look_up)
                 .offset_for_timestamp(&log, timestamp, bound)
-                .map(|found| OffsetAnswer::of(found, bound)),
+                .map(|found| FoundOffset::of(found, bound)),
         };
         match found {
             Err(LookupError::Large) => Ok(None),
             Err(LookupError::Storage(error)) => Err(self.lock().storage_failed(&error)),
             Ok(_) if lags => Err(KafkaError::OffsetNotAvailable),
-            Ok(answer) => Ok(Some(answer)),
+            Ok(response) => Ok(Some(response)),
         }
     }
 

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_to_a_replaced_proposal_is_ignored() {
+    fn response_to_a_replaced_proposal_is_ignored() {
         let mut isr = pending(&[1], &[1, 2]);
         let committed = IsrOutcome::Committed { isr: vec![1, 2, 3], partition_epoch: 4 };
         assert!(!isr.settle(7, committed.clone()));

@@ -27,9 +27,9 @@ fn in_epoch(epoch: i16, base_sequence: i32) -> Vec<u8> {
 }
 
 fn told(outcome: Outcome) -> Option<KafkaError> {
-    let answer = replied(outcome);
-    let answer = Response::decode(9, &answer).unwrap();
-    let error = KafkaError::from_code(answer.responses[0].partitions[0].error_code);
+    let response = replied(outcome);
+    let response = Response::decode(9, &response).unwrap();
+    let error = KafkaError::from_code(response.responses[0].partitions[0].error_code);
     error.filter(|error| *error != KafkaError::None)
 }
 

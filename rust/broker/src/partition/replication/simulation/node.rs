@@ -279,7 +279,7 @@ impl Node {
         let forgets = self.settings.is(Wrong::ForgetLastFetchedEpoch)
             || self.settings.is(Wrong::TruncateToHighWatermark);
         let (offset, latest_epoch) = match &life.writing {
-            Some(answer) => self.ahead(answer)?,
+            Some(response) => self.ahead(response)?,
             None => (self.disk.end(), self.disk.epochs.latest_epoch()),
         };
         let fetch = Fetch {
@@ -293,10 +293,10 @@ impl Node {
 
     /// The offset of the fetch-ahead during a write: after records that are committed without this
     /// broker.
-    fn ahead(&self, answer: &Fetched) -> Option<(i64, Option<LeaderEpoch>)> {
-        let last = answer.records.last().filter(|_| answer.parting.is_none())?;
-        let end = answer.offset + answer.records.len() as i64;
-        let is_committed = end < answer.high_watermark || self.settings.is(Wrong::FetchesAhead);
+    fn ahead(&self, response: &Fetched) -> Option<(i64, Option<LeaderEpoch>)> {
+        let last = response.records.last().filter(|_| response.parting.is_none())?;
+        let end = response.offset + response.records.len() as i64;
+        let is_committed = end < response.high_watermark || self.settings.is(Wrong::FetchesAhead);
         (is_committed && !self.disk.is_damaged).then_some((end, Some(last.epoch)))
     }
 
@@ -354,10 +354,10 @@ impl Node {
     ///
     /// # Errors
     /// Records would be removed that are committed as far as the broker knows.
-    pub(super) fn fetched(&mut self, answer: Fetched) -> Result<(), String> {
+    pub(super) fn fetched(&mut self, response: Fetched) -> Result<(), String> {
         self.write()?;
         if let Some(life) = &mut self.life {
-            life.writing = Some(answer);
+            life.writing = Some(response);
         }
         Ok(())
     }
@@ -368,10 +368,10 @@ impl Node {
     /// Records would be removed that are committed as far as the broker knows.
     pub(super) fn write(&mut self) -> Result<(), String> {
         let Some(life) = &mut self.life else { return Ok(()) };
-        let Some(answer) = life.writing.take() else { return Ok(()) };
+        let Some(response) = life.writing.take() else { return Ok(()) };
         let follows = life.replication.role() == Role::Follower
-            && life.replication.assignment().leader_epoch == answer.leader_epoch;
-        if !follows || self.disk.end() != answer.offset {
+            && life.replication.assignment().leader_epoch == response.leader_epoch;
+        if !follows || self.disk.end() != response.offset {
             return Ok(());
         }
         if self.disk.is_damaged {
@@ -380,25 +380,25 @@ impl Node {
                 return Ok(());
             }
             let forgets = self.settings.is(Wrong::DamagedForgetsFetches);
-            if !forgets && life.damaged_in == Some(answer.leader_epoch) {
+            if !forgets && life.damaged_in == Some(response.leader_epoch) {
                 return Ok(());
             }
             self.disk.is_damaged = false;
         }
-        if let Some((epoch, end_offset)) = answer.parting {
+        if let Some((epoch, end_offset)) = response.parting {
             let end = self.disk.end();
             let own_end = self.disk.epochs.end_offset_for(epoch, end).map_or(end, |(_, own)| own);
             return self.give_up_from(own_end.min(end_offset).min(end));
         }
-        for record in &answer.records {
+        for record in &response.records {
             self.disk.append(*record);
         }
-        if self.disk.end() >= answer.high_watermark {
+        if self.disk.end() >= response.high_watermark {
             self.sync_as_promised();
         }
         let at = ends(&self.disk, self.settings);
         let life = self.life.as_mut().expect("it runs");
-        life.replication.follow_high_watermark(answer.high_watermark, at);
+        life.replication.follow_high_watermark(response.high_watermark, at);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ const PAUSE_NS_MAX: usize = 60;
 #[derive(Debug, Clone)]
 enum Message {
     Fetch { from: i32, to: i32, number: u64, fetch: Fetch },
-    Fetched { to: i32, number: u64, answer: Option<Fetched> },
+    Fetched { to: i32, number: u64, response: Option<Fetched> },
     Wish { from: i32, proposal: u64, wish: Wish },
     Verdict { to: i32, attempt: u64, proposal: u64, verdict: Verdict },
 }
@@ -208,22 +208,22 @@ impl World {
             Message::Fetch { from, to, number, fetch } => {
                 let node = self.index(to);
                 let served = self.nodes[node].serve(from, &fetch, self.now_ns);
-                let (answer, acknowledged) = match served {
-                    Ok((answer, acknowledged)) => (Some(answer), acknowledged),
+                let (response, acknowledged) = match served {
+                    Ok((response, acknowledged)) => (Some(response), acknowledged),
                     Err(_) => (None, Vec::new()),
                 };
-                self.network.push(Message::Fetched { to: from, number, answer });
+                self.network.push(Message::Fetched { to: from, number, response });
                 self.acknowledge(node, acknowledged)
             }
-            Message::Fetched { to, number, answer } => {
+            Message::Fetched { to, number, response } => {
                 let node = self.index(to);
                 let Some(life) = &mut self.nodes[node].life else { return Ok(()) };
                 if life.fetch != Some(number) {
                     return Ok(());
                 }
                 life.fetch = None;
-                let Some(answer) = answer else { return Ok(()) };
-                self.nodes[node].fetched(answer)?;
+                let Some(response) = response else { return Ok(()) };
+                self.nodes[node].fetched(response)?;
                 // Most logs are fast.
                 if self.random.below(4) > 0 { self.nodes[node].write() } else { Ok(()) }
             }
