@@ -169,6 +169,17 @@ def test_cluster_with_an_interrupted_format_is_formatted_again(tmp_path: Path) -
         assert len({broker.cluster_id for broker in cluster.brokers}) == 1
 
 
+def test_interrupted_format_of_more_nodes_is_not_taken_over(tmp_path: Path) -> None:
+    """The first start formatted the nodes and took records, and each later one was rejected."""
+    format_cluster(tmp_path, dict.fromkeys(range(3), ("127.0.0.1", 1)))
+    for file in tmp_path.glob("*/meta.properties"):
+        file.unlink()
+    before = _content(tmp_path)
+    with pytest.raises(StorageError, match="another number of nodes than 2"):
+        Cluster(2, data=tmp_path)
+    assert _content(tmp_path) == before
+
+
 def test_cluster_that_lost_a_started_node_is_not_formatted_again(tmp_path: Path) -> None:
     with Cluster(2, data=tmp_path):
         pass

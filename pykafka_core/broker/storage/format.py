@@ -123,11 +123,7 @@ def is_formatted(folder: Path, nodes: Sequence[int]) -> bool:
     missing = [one for one in directories if one.stored_identity() is None]
     for one in missing:
         one.check_no_data()
-    is_of_others = (
-        any(one.has_started() for one in directories)
-        if missing
-        else (folder / str(nodes[-1] + 1)).exists()
-    )
-    if is_of_others:
+    is_of_more = (folder / str(nodes[-1] + 1)).exists()
+    if is_of_more or (missing and any(one.has_started() for one in directories)):
         raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
     return not missing
