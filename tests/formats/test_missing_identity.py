@@ -1,11 +1,8 @@
 """Data without a meta.properties stops the start: a new identity would hide the loss."""
 
-import fcntl
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -201,33 +198,6 @@ def test_identity_of_a_started_node_without_its_logs_is_kept(tmp_path: Path) -> 
     before = _content(tmp_path)
     with pytest.raises(StorageError, match="another number of nodes"):
         Cluster(2, data=tmp_path)
-    assert _content(tmp_path) == before
-
-
-def test_only_one_process_formats_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second one took the format for an interrupted one, and mixed the ids of two clusters."""
-    held: list[str] = []
-    write_snapshot = DataDirectory.write_snapshot
-
-    def during_a_format(self: DataDirectory, *arguments: Any) -> None:
-        other = os.open(tmp_path, os.O_RDONLY)
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.close(other)
-        held.append(self.path.name)
-        write_snapshot(self, *arguments)
-
-    monkeypatch.setattr(DataDirectory, "write_snapshot", during_a_format)
-    format_cluster(tmp_path, dict.fromkeys(range(2), ("127.0.0.1", 1)))
-    assert held == ["0", "1"]
-
-
-def test_formatted_cluster_is_not_formatted_again(tmp_path: Path) -> None:
-    controllers = dict.fromkeys(range(2), ("127.0.0.1", 1))
-    format_cluster(tmp_path, controllers)
-    before = _content(tmp_path)
-    with pytest.raises(StorageError, match="formatted already"):
-        format_cluster(tmp_path, controllers)
     assert _content(tmp_path) == before
 
 

@@ -2,14 +2,18 @@
 format``.
 """
 
-import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
+from pykafka_core._core import Repair
+from pykafka_core.broker.storage.data_directory import (
+    META_PROPERTIES,
+    METADATA_DIRECTORY,
+    DataDirectory,
+)
 from pykafka_core.broker.storage.files import make_directory, storage_errors
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.broker.storage.voters import VoterNode, quorum_records
@@ -40,15 +44,21 @@ def format_directory(
         listener: Name of the controller listener.
 
     Raises:
-        StorageError: It is already formatted, or cannot be written.
+        StorageLockedError: A broker runs in the directory, or another process formats it.
+        StorageError: It is already formatted, is inside another data directory, or cannot be
+            written.
     """
+    with _locked(path):
+        if DataDirectory(path).stored_identity() is not None:
+            raise StorageError(f"{path} is formatted already; remove it to format it again")
+        _write(path, identity, voters, listener)
+
+
+def _write(path: Path, identity: Identity, voters: Sequence[VoterNode], listener: str) -> None:
+    """Format a directory; the caller holds its lock."""
     directory = DataDirectory(path)
-    if directory.stored_identity() is not None:
-        raise StorageError(f"{path} is formatted already; remove it to format it again")
     if directory.first_data() is None:
         directory.remove_format()
-    with storage_errors("make", path):
-        path.mkdir(parents=True, exist_ok=True)
     if voters:
         metadata = path / METADATA_DIRECTORY
         with storage_errors("make", metadata):
@@ -59,6 +69,21 @@ def format_directory(
         )
     # Written last, so that a formatted directory is complete.
     directory.create(identity)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Create a directory and take its lock, as a broker does; without waiting for the lock."""
+    outer = Path(os.path.realpath(path)).parent
+    with storage_errors("make", path):
+        # `Repair` would treat it as a partition, and lock the outer directory instead.
+        if (outer / META_PROPERTIES).exists():
+            raise StorageError(
+                f"{path} is inside the data directory {outer}; choose one outside of it"
+            )
+        path.mkdir(parents=True, exist_ok=True)
+    with closing(Repair(path)):
+        yield
 
 
 def format_cluster(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> None:
@@ -72,13 +97,24 @@ def format_cluster(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> 
     Raises:
         StorageError: See `is_formatted` and `format_directory`.
     """
-    with _locked(folder):
-        if is_formatted(folder, list(controllers)):
-            raise StorageError(f"{folder} is formatted already; remove it to format it again")
+    _check_new(folder, controllers)
+    with ExitStack() as locks:
+        for node in controllers:
+            locks.enter_context(_locked(folder / str(node)))
+        # Checked before as well, because a rejected format creates no directories.
+        _check_new(folder, controllers)
         _format_nodes(folder, controllers)
 
 
+def _check_new(folder: Path, nodes: Iterable[int]) -> None:
+    if is_formatted(folder, list(nodes)):
+        raise StorageError(
+            f"{folder} is formatted already; another process may be starting its nodes"
+        )
+
+
 def _format_nodes(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> None:
+    """Format nodes with new ids; the caller holds their locks."""
     cluster_id = id_text(random_id(os.urandom))
     identities = [Identity(cluster_id, node, random_id(os.urandom)) for node in controllers]
     voters = [
@@ -91,20 +127,7 @@ def _format_nodes(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> N
     for node in controllers:
         DataDirectory(folder / str(node)).remove_format()
     for identity in identities:
-        format_directory(folder / str(identity.node_id), identity, voters)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Create a folder, and exclude other processes that format its nodes."""
-    with storage_errors("make", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+        _write(folder / str(identity.node_id), identity, voters, CONTROLLER_LISTENER)
 
 
 def is_formatted(folder: Path, nodes: Sequence[int]) -> bool:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from pykafka_core._core import Repair
 from pykafka_core.broker.start.plan import plan
 from pykafka_core.cli.doctor import processes
 from pykafka_core.config import BrokerConfigs
@@ -68,6 +69,13 @@ def test_a_directory_is_formatted_once(tmp_path: Path, capsys: Capture) -> None:
     assert run(*asked) == 0
     assert run(*asked) == 1
     assert "formatted already" in capsys.readouterr().err
+
+
+def test_directory_of_a_running_node_is_not_formatted(tmp_path: Path, capsys: Capture) -> None:
+    asked = "format", "--data", tmp_path, "--node-id", 1, "-t", new_id(capsys)
+    with closing(Repair(tmp_path)):
+        assert run(*asked) == 1
+    assert f"{tmp_path} is in use by this process" in capsys.readouterr().err
 
 
 class Up(NamedTuple):
