@@ -37,6 +37,24 @@ def test_directory_of_a_running_broker_is_not_formatted(tmp_path: Path) -> None:
         assert DataDirectory(tmp_path).stored_identity() is None
 
 
+def test_start_during_which_its_directory_is_formatted_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ran with the ids that it had read before it had the lock."""
+    clean_epoch = DataDirectory.clean_epoch
+
+    def before_the_lock(self: DataDirectory) -> int | None:
+        format_directory(tmp_path, ONE)
+        return clean_epoch(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DataDirectory, "clean_epoch", before_the_lock)
+        with pytest.raises(StorageError, match=f"{tmp_path} was formatted during the start"):
+            Broker(tmp_path, durability="os")
+    with Broker(tmp_path, durability="os") as broker:
+        assert broker.cluster_id == ONE.cluster_id
+
+
 def test_format_locks_a_directory_until_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

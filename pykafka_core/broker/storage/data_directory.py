@@ -215,9 +215,12 @@ class DataDirectory:
         """Add the missing parts of the identity to meta.properties; the caller holds the lock.
 
         Raises:
-            StorageError: It cannot be written.
+            StorageError: It cannot be written, or the directory was formatted after its identity
+                was read.
         """
         stored = self.stored_identity()
+        if stored and stored.completed(lambda: identity.directory_id) != identity:
+            raise StorageError(f"{self.path} was formatted during the start; start it again")
         if stored is None or stored.directory_id is None:
             self.create(identity)
 
