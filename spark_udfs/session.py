@@ -24,7 +24,7 @@ from spark_udfs.environment import (
     installed_spark,
 )
 from spark_udfs.jvm import connector_of, running_jvm, settings_of
-from spark_udfs.submitted import file_settings, submitted_settings
+from spark_udfs.spark_submit_conf import file_settings, submitted_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,6 @@ from pykafka_core.broker.arguments import (
     with_defaults,
 )
 from pykafka_core.broker.forks import OwnProcess
-from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests.calls import (
     alter_configs,
@@ -30,6 +29,7 @@ from pykafka_core.broker.runtime.requests.calls import (
     raise_first_error,
 )
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.start.joining import HasFileno, Waited, wait_joined

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from pykafka_core.errors import ConfigurationError, DataLossError
+from pykafka_core.idempotent.deduplication import Gap, plan, starting_marks
 from pykafka_core.idempotent.ids import IdSource, Record, ids_of
 from pykafka_core.idempotent.ledger import Ledger, PartitionKey, Transaction
-from pykafka_core.idempotent.plan import Gap, plan, starting_marks
 from pykafka_core.idempotent.source import KafkaSource, Place
 
 Effect = Callable[[Any, list[Record]], object]

@@ -18,11 +18,11 @@ from pykafka_core.errors import (
     LedgerSchemaError,
     UsageError,
 )
-from pykafka_core.idempotent import tables
-from pykafka_core.idempotent.alone import OneAtATime
+from pykafka_core.idempotent import schema
+from pykafka_core.idempotent.deduplication import check_mark
 from pykafka_core.idempotent.ids import arrow_ids, checked_ids, is_arrow
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
-from pykafka_core.idempotent.plan import check_mark
+from pykafka_core.idempotent.single_thread import OneAtATime
 
 NAME_SIZE_MAX = 1024
 """Limit for the name of a group or query, in characters."""
@@ -402,13 +402,13 @@ class SqlLedger(OneAtATime, ABC):
         Raises:
             LedgerSchemaError: They are not a ledger of this version.
         """
-        if versions and list(versions) != [tables.VERSION]:
+        if versions and list(versions) != [schema.VERSION]:
             raise LedgerSchemaError(
                 f"{self._name}: the ledger's tables have version {versions[0]}, this program knows "
-                f"{tables.VERSION}; use the release that made them, or another database"
+                f"{schema.VERSION}; use the release that made them, or another database"
             )
-        for table in tables.NAMES:
-            if found.get(table) != tables.columns_of(table) or not versions:
+        for table in schema.NAMES:
+            if found.get(table) != schema.columns_of(table) or not versions:
                 raise LedgerSchemaError(
                     f"{self._name}: table {table} is not the ledger's (columns "
                     f"{found.get(table, 'missing')}); rename that table, or use another database"

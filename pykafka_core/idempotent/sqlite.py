@@ -15,10 +15,10 @@ from pykafka_core.errors import (
     LedgerUnavailableError,
     UsageError,
 )
-from pykafka_core.idempotent import tables
+from pykafka_core.idempotent import schema
+from pykafka_core.idempotent.deduplication import first_of_each
 from pykafka_core.idempotent.ids import lists_of
 from pykafka_core.idempotent.ledger import Clock, Retention, TableEffect
-from pykafka_core.idempotent.plan import first_of_each
 from pykafka_core.idempotent.sql import Claimed, Inserted, SqlLedger, SqlTransaction, wall_clock_ms
 from pykafka_core.idempotent.statements.checks import STAGED
 from pykafka_core.idempotent.statements.sqlite import ROWID, SQLiteStatement
@@ -116,12 +116,12 @@ class SQLiteLedger(SqlLedger):
     def _make_or_check_tables(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         if not _columns_found(connection):
-            for statement in tables.create_statements(TYPES):
+            for statement in schema.create_statements(TYPES):
                 connection.execute(statement)
-            connection.execute("INSERT INTO main.pykafka_ledger VALUES (?)", (tables.VERSION,))
+            connection.execute("INSERT INTO main.pykafka_ledger VALUES (?)", (schema.VERSION,))
         found = _columns_found(connection)
         versions: list[int] = []
-        if found.get("pykafka_ledger") == tables.columns_of("pykafka_ledger"):
+        if found.get("pykafka_ledger") == schema.columns_of("pykafka_ledger"):
             versions = [
                 row[0] for row in _rows(connection, "SELECT version FROM main.pykafka_ledger")
             ]
@@ -327,7 +327,7 @@ def _rows(
 
 def _columns_found(connection: sqlite3.Connection) -> dict[str, list[str]]:
     found = {}
-    for table in tables.NAMES:
+    for table in schema.NAMES:
         columns = _rows(connection, f"PRAGMA main.table_info({table})")
         if columns:
             found[table] = [column[1] for column in columns]

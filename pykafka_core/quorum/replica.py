@@ -7,11 +7,11 @@ events, requests a `Tick` by ``deadline_ms``, and draws random timeouts from a s
 contains. So the same value and event always have the same result.
 
 - ``roles.py``: the states and their responses. ``transitions.py``: transitions between them.
-- ``voting.py``: votes, pre-votes, start and end of epochs. ``leading.py``: fetches, the high
+- ``election.py``: votes, pre-votes, start and end of epochs. ``leader.py``: fetches, the high
   watermark, check quorum.
-- ``following.py``: fetching, truncation by epoch, snapshots. ``agenda.py``: requests and timeouts
+- ``follower.py``: fetching, truncation by epoch, snapshots. ``timeouts.py``: requests and timeouts
   of each state.
-- ``changing.py``: changes of the voter set. ``static_voters.py``: sets that never change.
+- ``voter_changes.py``: changes of the voter set. ``static_voters.py``: sets that never change.
 - ``log``: the state of the log, its voter sets, and their records. ``wire``: Kafka's messages.
 - ``turn.py``: the mutable state while an event is handled; outputs wait for quorum-state.
 
@@ -24,8 +24,14 @@ restarts leads in a later epoch or not at all.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, assert_never
 
-from pykafka_core.quorum.agenda import act, expire, role_deadline
-from pykafka_core.quorum.changing import on_versions_answer, on_voter_answer, on_voter_request
+from pykafka_core.quorum.election import (
+    on_begin_quorum_epoch,
+    on_end_quorum_epoch,
+    on_epoch_answer,
+    on_gone,
+    on_vote,
+    on_vote_answer,
+)
 from pykafka_core.quorum.events import (
     Command,
     InDoubt,
@@ -42,13 +48,13 @@ from pykafka_core.quorum.events import (
     Tick,
     Truncated,
 )
-from pykafka_core.quorum.following import (
+from pykafka_core.quorum.follower import (
     follow_high_watermark,
     on_fetch_answer,
     on_installed,
     on_snapshot_answer,
 )
-from pykafka_core.quorum.leading import (
+from pykafka_core.quorum.leader import (
     advance,
     note_appended,
     on_fetch,
@@ -86,6 +92,7 @@ from pykafka_core.quorum.rpc import (
     VoterAnswer,
 )
 from pykafka_core.quorum.static_voters import as_known, take_own_name
+from pykafka_core.quorum.timeouts import act, expire, role_deadline
 from pykafka_core.quorum.transitions import (
     count_own_vote,
     grant_time,
@@ -103,14 +110,7 @@ from pykafka_core.quorum.values import (
     VoterEndpoint,
     VoterSet,
 )
-from pykafka_core.quorum.voting import (
-    on_begin_quorum_epoch,
-    on_end_quorum_epoch,
-    on_epoch_answer,
-    on_gone,
-    on_vote,
-    on_vote_answer,
-)
+from pykafka_core.quorum.voter_changes import on_versions_answer, on_voter_answer, on_voter_request
 
 VOTERS_MAX = 7
 DEFAULTS = QuorumConfig()

@@ -29,11 +29,11 @@ import pyarrow as pa
 from pykafka_core.errors import ConfigurationError, ConsumerError, LedgerError
 from pykafka_core.idempotent import Ledger, PartitionKey, Transaction
 from spark_udfs.sink.brokers import TopicIds
+from spark_udfs.sink.micro_batch_plan import Planned
 from spark_udfs.sink.places import Place, name
-from spark_udfs.sink.planned import Planned
 from spark_udfs.sink.processing import Work, check_places
-from spark_udfs.sink.rows.redelivery import Run, in_log_order
-from spark_udfs.sink.rows.spool import spooled
+from spark_udfs.sink.rows.micro_batch import Run, in_log_order
+from spark_udfs.sink.rows.spill import spooled
 from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
 
 if TYPE_CHECKING:

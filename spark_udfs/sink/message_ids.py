@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pykafka_core.errors import ConfigurationError, MessageIdError
 from pykafka_core.idempotent import ID_SIZE_MAX
-from spark_udfs.sink.rows.redelivery import PLACE, Rows
+from spark_udfs.sink.rows.micro_batch import PLACE, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

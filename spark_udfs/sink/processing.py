@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.idempotent import Transaction
 from spark_udfs.sink.message_ids import ID_COLUMN, check_ids, usable
-from spark_udfs.sink.rows.redelivery import PLACE, Rows
+from spark_udfs.sink.rows.micro_batch import PLACE, Rows
 
 Effect = Callable[[Any, pa.Table], object]
 """Called with the ledger's connection and rows; must neither commit nor roll back."""

@@ -14,7 +14,7 @@ the effect and the progress commit together, in the database that the effect wri
 A mark is the next offset of a partition to process. The marks decide, not Spark's batch id: a
 checkpoint that was restored to an earlier state, or lost its last entries in a power failure, plans
 a batch with the same number but other offsets. Skipping that batch as "done" would lose records.
-If Spark itself would skip records, the batch is rejected: see `spark_udfs.sink.starts`. Rows
+If Spark itself would skip records, the batch is rejected: see `spark_udfs.sink.gap_check`. Rows
 without offsets (aggregates in update mode, sources other than Kafka) only have the batch id:
 ``progress="batches"`` uses it, and is exact only if the checkpoint is.
 """
@@ -41,15 +41,15 @@ from spark_udfs.sink.executors import (
     run_tasks,
     without_redelivered,
 )
+from spark_udfs.sink.gap_check import Read, check_logs
 from spark_udfs.sink.message_ids import ID_COLUMN, with_ids
+from spark_udfs.sink.micro_batch_plan import QUERY_ID, Planned, planned, run_of
 from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.planned import QUERY_ID, Planned, planned, run_of
 from spark_udfs.sink.processing import Effect, Work, check_places
-from spark_udfs.sink.rows.collected import collected
-from spark_udfs.sink.rows.redelivery import Batch, Rows, in_log_order
+from spark_udfs.sink.query_run import Run
+from spark_udfs.sink.rows.collect import collected
+from spark_udfs.sink.rows.micro_batch import Batch, Rows, in_log_order
 from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
-from spark_udfs.sink.runs import Run
-from spark_udfs.sink.starts import Read, check_logs
 from spark_udfs.sink.statistics import Statistics, lag_of, listener_of
 
 if TYPE_CHECKING:

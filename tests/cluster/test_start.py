@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer
 
 from pykafka_core import Broker
-from pykafka_core.broker.runtime.quorum.other_clusters import OtherClusters
+from pykafka_core.broker.runtime.quorum.cluster_id_mismatch import OtherClusters
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.errors import ClusterError, MetadataError, StartGivenUpError

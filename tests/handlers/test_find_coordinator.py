@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from pykafka_core.broker.notices import INTERVAL_NS
+from pykafka_core.broker.rate_limited_logging import INTERVAL_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse

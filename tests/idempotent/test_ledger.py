@@ -19,7 +19,7 @@ from pykafka_core.errors import (
     MessageIdError,
     UsageError,
 )
-from pykafka_core.idempotent import ID_SIZE_MAX, PartitionKey, Retention, tables
+from pykafka_core.idempotent import ID_SIZE_MAX, PartitionKey, Retention, schema
 from pykafka_core.types import ZERO_ID
 from tests.idempotent.databases import Database, effect, effects
 
@@ -35,7 +35,7 @@ def test_temporary_table_of_an_effect_receives_no_mark(database: Database) -> No
     """A name without a schema refers to it instead of the ledger's table."""
     with database.ledger() as ledger:
         with ledger.transaction("g") as transaction:
-            for table in tables.NAMES:
+            for table in schema.NAMES:
                 transaction.connection.execute(
                     f"CREATE TEMPORARY TABLE {table} AS SELECT * FROM {table}"
                 )

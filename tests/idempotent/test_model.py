@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger, Transaction
-from pykafka_core.idempotent.plan import plan
+from pykafka_core.idempotent.deduplication import plan
 
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(2)]
 POINTS = ["begun", "claimed", "effect done", "advanced", "committed", *[None] * 6]

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.errors import DataLossError
+from pykafka_core.idempotent.deduplication import Gap, Plan, first_of_each, plan, starting_marks
 from pykafka_core.idempotent.ledger import PartitionKey
-from pykafka_core.idempotent.plan import Gap, Plan, first_of_each, plan, starting_marks
 
 A = PartitionKey(b"\1" * 16, "a", 0)
 B = PartitionKey(b"\1" * 16, "a", 1)

@@ -9,11 +9,11 @@ from typing import cast
 
 from pykafka_core import _core
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.quorum.exchange import Exchange, RepliedTo
+from pykafka_core.broker.runtime.quorum.raft_transport import Exchange, RepliedTo
 from pykafka_core.broker.runtime.requests.requests import RemoteRequest
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.quorum.events import Answer, Request, Send
 from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.replica import begin
@@ -19,7 +19,7 @@ from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core
-    from pykafka_core.broker.runtime.quorum.exchange import Exchange
+    from pykafka_core.broker.runtime.quorum.raft_transport import Exchange
     from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 
 ONE, TWO, THREE = (ReplicaKey(node, bytes(15) + bytes((node,))) for node in (1, 2, 3))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.broker.runtime.quorum.installation import Installation
+from pykafka_core.broker.runtime.quorum.snapshot_install import Installation
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.errors import MetadataError, StorageError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_core.broker.runtime.quorum import exchange
+from pykafka_core.broker.runtime.quorum import raft_transport
 from pykafka_core.metadata.records.codec import decode_batches, split_batches
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message, NoOpRecord
 from pykafka_core.quorum.rpc import AnswerBody, Body, Fetch
@@ -115,7 +115,7 @@ def test_leader_sends_no_more_than_requested_or_one_batch(
             sent.append(sum(1 for _ in split_batches(records)))
         return encode_answer(body, answer, at, records)
 
-    monkeypatch.setattr(exchange, "encode_answer", counted)
+    monkeypatch.setattr(raft_transport, "encode_answer", counted)
     cluster.start(away, config=QuorumConfig(fetch_bytes_max=1))
     cluster.up[away].wait_until_committed(6)
     assert max(sent) == 1

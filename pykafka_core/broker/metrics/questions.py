@@ -8,9 +8,9 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.coordinator.group.explain import GroupView, view_group
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.group.summary import GroupSummary, Page, summarize
-from pykafka_core.coordinator.group.why import GroupView, view_group
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import RequestTimedOutError, error_of

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from pykafka_core.broker.broker import Broker
 from pykafka_core.broker.forks import OwnProcess, close_in_children
-from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.errors import KafkaError, LocalError, RequestTimedOutError
 from pykafka_core.metadata.health import problems
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pykafka_core.coordinator.group.why import GroupView, OffsetView, explain
+from pykafka_core.coordinator.group.explain import GroupView, OffsetView, explain
 from pykafka_core.errors import KafkaError, LocalError
 
 from .collect import Sources

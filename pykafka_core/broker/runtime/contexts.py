@@ -1,11 +1,11 @@
 """The contexts of handlers, one for each request."""
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.notices import Notices
+from pykafka_core.broker.rate_limited_logging import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
 from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
 from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.image import MetadataImage

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, TypeVar, assert_never, cast
 
 from pykafka_core import _core
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.coordinators.coordinators import Coordinators
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.requests.jobs import JOBS_NS, Jobs
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest, Replies, admitted
+from pykafka_core.broker.runtime.state_logging import Levels
 from pykafka_core.broker.runtime.turns import TURN_NS
+from pykafka_core.broker.safe_logging import SURVIVED
 from pykafka_core.handlers.registry import BY_KEY, VOTER_APIS, Owner
 
 if TYPE_CHECKING:

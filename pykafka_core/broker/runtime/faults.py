@@ -9,8 +9,8 @@ healthy or stopped; its process, or `Broker.healthy`, shows which.
 
 from collections.abc import Callable
 
-from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
-from pykafka_core.broker.notices import Notices
+from pykafka_core.broker.rate_limited_logging import Notices
+from pykafka_core.broker.safe_logging import SURVIVED, GuardedLogger
 
 
 class Faults:

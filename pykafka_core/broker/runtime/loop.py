@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from pykafka_core._core import Core
 from pykafka_core.broker import native
-from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.statistics import WaitStatistics
 from pykafka_core.broker.runtime.timers import Timers
+from pykafka_core.broker.safe_logging import GuardedLogger, never_raise_here
 from pykafka_core.errors import BrokerNotAvailableError, ClusterError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.notices import Notices
+from pykafka_core.broker.rate_limited_logging import Notices
+from pykafka_core.broker.safe_logging import GuardedLogger
 
 DRAIN_INTERVAL_MS = 1000
 

@@ -7,8 +7,6 @@ from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.coordinators.coordinators import Coordinators
 from pykafka_core.broker.runtime.dispatcher import Dispatcher
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.foundation import Foundation
-from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
@@ -16,6 +14,8 @@ from pykafka_core.broker.runtime.requests.calls import new_producer_id
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.unread import Unread
+from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.state_logging import Levels
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.coordinator.group.group_shard import GroupShard

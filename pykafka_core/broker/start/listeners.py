@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.config import Listener, StartConfig
 from pykafka_core.metadata.image.image import Endpoint
 

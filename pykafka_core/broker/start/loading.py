@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.start.lost_metadata import MetadataLog
 from pykafka_core.broker.storage.data_directory import Content, DataDirectory

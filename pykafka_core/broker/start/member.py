@@ -9,8 +9,6 @@ has joined once its metadata has caught up with the leader.
 from functools import partial
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import (
     ControllerRegistration,
@@ -18,13 +16,15 @@ from pykafka_core.broker.runtime.membership.controller_registration import (
 )
 from pykafka_core.broker.runtime.membership.controller_role import CONTROLLER_APIS, ControllerRole
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
-from pykafka_core.broker.runtime.membership.leader_passes import leader_passes
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.runtime.membership.membership import Membership
+from pykafka_core.broker.runtime.membership.periodic_elections import leader_passes
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.quorum.exchange import Exchange
+from pykafka_core.broker.runtime.quorum.raft_transport import Exchange
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.broker.runtime.timers import NS_PER_MS
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from pykafka_core._core import Appended, Core, DiskState, PartitionState
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection

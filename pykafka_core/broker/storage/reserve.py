@@ -22,7 +22,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from pykafka_core.broker import native
-from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.storage.files import OUT_OF_SPACE, open_regular, storage_errors
 from pykafka_core.errors import StorageError
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from pykafka_core._core import Core
 from pykafka_core.broker import native
-from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
+from pykafka_core.broker.safe_logging import GuardedLogger, never_raise_here
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.config import BrokerConfigs

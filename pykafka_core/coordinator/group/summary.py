@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from pykafka_core.coordinator.group.explain import OFFSETS_MAX
 from pykafka_core.coordinator.group.offsets.deleted_topics import current_offsets
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.group.why import OFFSETS_MAX
 
 
 class GroupSummary(NamedTuple):

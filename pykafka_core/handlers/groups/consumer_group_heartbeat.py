@@ -5,8 +5,8 @@ its assignment, and leaves.
 from functools import partial
 
 from pykafka_core._core import Pattern
-from pykafka_core.coordinator.group.consumer.beat import NO_TIMEOUT, Heartbeat
 from pykafka_core.coordinator.group.consumer.heartbeat import consumer_heartbeat
+from pykafka_core.coordinator.group.consumer.heartbeat_request import NO_TIMEOUT, Heartbeat
 from pykafka_core.coordinator.group.consumer.leave import consumer_leave
 from pykafka_core.coordinator.group.consumer.member import (
     JOIN_EPOCH,

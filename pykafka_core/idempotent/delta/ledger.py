@@ -31,11 +31,11 @@ from pykafka_core.errors import (
     LedgerSchemaError,
     LedgerUnavailableError,
 )
-from pykafka_core.idempotent.alone import OneAtATime
 from pykafka_core.idempotent.delta.log import looked_up, mark_id, newest_commit, of_group
 from pykafka_core.idempotent.delta.rows import check_partitioning, fitted, storable
 from pykafka_core.idempotent.delta.transaction import IDS_REFUSED, DeltaTransaction
 from pykafka_core.idempotent.ledger import PartitionKey
+from pykafka_core.idempotent.single_thread import OneAtATime
 from pykafka_core.idempotent.sql import check_name
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import UsageError
+from pykafka_core.idempotent.deduplication import check_mark
 from pykafka_core.idempotent.delta.log import batch_id as batch_app
 from pykafka_core.idempotent.delta.log import mark_id, marked, query_of
 from pykafka_core.idempotent.delta.rows import DeltaRows
 from pykafka_core.idempotent.ids import arrow_ids, is_arrow
 from pykafka_core.idempotent.ledger import PartitionKey
-from pykafka_core.idempotent.plan import check_mark
 from pykafka_core.idempotent.sql import check_name
 
 if TYPE_CHECKING:

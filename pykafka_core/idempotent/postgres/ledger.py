@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from pykafka_core.errors import LedgerUnavailableError
-from pykafka_core.idempotent import tables
+from pykafka_core.idempotent import schema
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention, TableEffect
 from pykafka_core.idempotent.postgres.transaction import (
     PartitionsTransaction,
@@ -92,12 +92,12 @@ class PostgresLedger(SqlLedger):
             self._session = Session.opened(connection, self._timeout_ms)
             query_rows(connection, "SELECT pg_advisory_xact_lock(%s)", (CREATION_LOCK,))
             if not self._columns_found(connection):
-                for statement in (*tables.create_statements(TYPES), INDEX):
+                for statement in (*schema.create_statements(TYPES), INDEX):
                     connection.execute(statement)
-                connection.execute("INSERT INTO pykafka_ledger VALUES (%s)", (tables.VERSION,))
+                connection.execute("INSERT INTO pykafka_ledger VALUES (%s)", (schema.VERSION,))
             found = self._columns_found(connection)
             versions: list[int] = []
-            if found.get("pykafka_ledger") == tables.columns_of("pykafka_ledger"):
+            if found.get("pykafka_ledger") == schema.columns_of("pykafka_ledger"):
                 versions = [
                     row[0] for row in query_rows(connection, "SELECT version FROM pykafka_ledger")
                 ]
@@ -109,7 +109,7 @@ class PostgresLedger(SqlLedger):
             "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
             "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = ANY(%s) AND n.nspname = %s "
             "AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.relname, a.attnum",
-            (list(tables.NAMES), self._session.schema),
+            (list(schema.NAMES), self._session.schema),
         )
         found: dict[str, list[str]] = {}
         for table, column in rows:

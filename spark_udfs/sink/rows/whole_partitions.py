@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.rows.redelivery import PLACE
+from spark_udfs.sink.rows.micro_batch import PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pykafka_core.broker.notices import INTERVAL_NS, KINDS_MAX, Notices
+from pykafka_core.broker.rate_limited_logging import INTERVAL_NS, KINDS_MAX, Notices
 from pykafka_core.broker.seam.log_bridge import drain_into_logging
 from tests.support.simulated.fake_core import FakeCore
 

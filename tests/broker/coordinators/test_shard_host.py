@@ -20,7 +20,7 @@ from pykafka_core.broker.runtime.coordinators.shard_host import (
     ShardPlace,
 )
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.reloads import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
+from pykafka_core.broker.runtime.load_backoff import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.deadlines import FOREVER_NS, Deadlines
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, TurnFullError, Waiter, Within

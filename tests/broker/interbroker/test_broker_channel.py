@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerApi, BrokerChannel
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.protocol.messages import DescribeTransactionsRequest
 from tests.handlers.cluster_world import ClusterWorld

@@ -7,9 +7,9 @@ import pytest
 
 from pykafka_core._core import DiskState, Maintained, PartitionState
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.assignments import PAUSE_NS, Assignments
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import KafkaStorageError

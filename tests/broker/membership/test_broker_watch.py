@@ -6,14 +6,14 @@ import pytest
 
 from pykafka_core._core import Replied
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.foundation import found
-from pykafka_core.broker.runtime.membership.broker_watch import (
+from pykafka_core.broker.runtime.membership.broker_liveness import (
     PAUSE_NS,
     PAUSE_NS_MAX,
     PURPOSE,
     BrokerWatch,
 )
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.errors import (
     DuplicateBrokerRegistrationError,
     KafkaStorageError,

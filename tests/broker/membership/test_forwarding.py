@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pykafka_core.broker.runtime.foundation import Foundation, found
 from pykafka_core.broker.runtime.membership.controller_channel import (
     TIMEOUT_MS,
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.requests.requests import RemoteRequest, admitted
+from pykafka_core.broker.runtime.services import Foundation, found
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import RequestTimedOutError
 from pykafka_core.handlers.registry import BY_KEY

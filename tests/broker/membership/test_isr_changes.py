@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from pykafka_core._core import Replica
-from pykafka_core.broker.runtime.foundation import found
-from pykafka_core.broker.runtime.membership.isr import RETRY_NS, IsrChanges
+from pykafka_core.broker.runtime.membership.alter_partition_manager import RETRY_NS, IsrChanges
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.errors import (
     FencedLeaderEpochError,
     IneligibleReplicaError,

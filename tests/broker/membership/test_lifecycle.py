@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, cast
 
-from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
+from pykafka_core.broker.runtime.services import found
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import DuplicateBrokerRegistrationError, StaleBrokerEpochError
 from pykafka_core.protocol.messages import (

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 import pytest
 
 from pykafka_core.coordinator.group.classic.member import Protocols
-from pykafka_core.coordinator.group.history import EVENTS_MAX, TEXT_LENGTH_MAX, History, What
-from pykafka_core.coordinator.group.offsets.table import Committed
-from pykafka_core.coordinator.group.summary import summarize
-from pykafka_core.coordinator.group.why import (
+from pykafka_core.coordinator.group.explain import (
     OFFSETS_MAX,
     GroupView,
     explain,
     view_group,
 )
+from pykafka_core.coordinator.group.history import EVENTS_MAX, TEXT_LENGTH_MAX, History, What
+from pykafka_core.coordinator.group.offsets.table import Committed
+from pykafka_core.coordinator.group.summary import summarize
 from tests.coordinator.classic.world import (
     CHANGED,
     MS,

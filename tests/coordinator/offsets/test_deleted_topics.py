@@ -2,9 +2,9 @@
 
 import pytest
 
+from pykafka_core.coordinator.group.explain import view_group
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID
 from pykafka_core.coordinator.group.summary import summarize
-from pykafka_core.coordinator.group.why import view_group
 from tests.coordinator.classic.world import MS
 from tests.coordinator.offsets.shard_world import ShardWorld, at, commit, stored
 

@@ -11,16 +11,16 @@ from typing import Any, Final
 import pytest
 
 from pykafka_core.quorum import (
-    agenda,
-    changing,
-    following,
-    leading,
+    election,
+    follower,
+    leader,
     replica,
+    timeouts,
     transitions,
-    voting,
+    voter_changes,
 )
 from pykafka_core.quorum.events import Command
-from pykafka_core.quorum.leading import fetch_error
+from pykafka_core.quorum.leader import fetch_error
 from pykafka_core.quorum.log import state as log_state
 from pykafka_core.quorum.log import voters
 from pykafka_core.quorum.log.state import NO_VOTERS, LogState
@@ -57,9 +57,9 @@ RECORDED: Final = Recorded[int](
 
 @wrong_rule
 def a_pre_vote_does_not_compare_the_logs(patch: pytest.MonkeyPatch) -> None:
-    right = voting.would_vote
+    right = election.would_vote
     patch.setattr(
-        voting,
+        election,
         "would_vote",
         lambda turn, vote: right(turn, vote._replace(last=vote.last._replace(epoch=2**31))),
     )
@@ -67,9 +67,9 @@ def a_pre_vote_does_not_compare_the_logs(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_vote_does_not_compare_the_logs(patch: pytest.MonkeyPatch) -> None:
-    right = voting.may_vote
+    right = election.may_vote
     patch.setattr(
-        voting,
+        election,
         "may_vote",
         lambda turn, vote: right(turn, vote._replace(last=vote.last._replace(epoch=2**31))),
     )
@@ -77,7 +77,7 @@ def a_vote_does_not_compare_the_logs(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def logs_are_compared_by_their_length(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(voting, "is_up_to_date", lambda turn, last: last.offset >= turn.log.end)
+    patch.setattr(election, "is_up_to_date", lambda turn, last: last.offset >= turn.log.end)
 
 
 @wrong_rule
@@ -144,9 +144,9 @@ def a_replaced_disk_keeps_the_vote(patch: pytest.MonkeyPatch) -> None:
         "is_voter",
         property(lambda turn: any(turn.key.node_id == voter.node_id for voter in turn.voters)),
     )
-    right = voting._vote_error
+    right = election._vote_error
     patch.setattr(
-        voting, "_vote_error", lambda turn, vote: right(turn, vote._replace(voter=turn.key))
+        election, "_vote_error", lambda turn, vote: right(turn, vote._replace(voter=turn.key))
     )
 
 
@@ -155,12 +155,12 @@ def a_replaced_disk_keeps_the_vote(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_leader_counts_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leading, "own_end", lambda turn: turn.log.end)
+    patch.setattr(leader, "own_end", lambda turn: turn.log.end)
 
 
 @wrong_rule
 def records_of_older_epochs_are_committed_by_counting(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leading, "is_of_own_epoch", lambda turn, end: True)
+    patch.setattr(leader, "is_of_own_epoch", lambda turn, end: True)
 
 
 @wrong_rule
@@ -170,28 +170,28 @@ def a_majority_is_half_of_the_voters(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_leader_alone_goes_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leading, "_unheard_at", lambda turn: NEVER)
+    patch.setattr(leader, "_unheard_at", lambda turn: NEVER)
 
 
 @wrong_rule
 def a_leader_whose_disk_hangs_leads_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leading, "stalls_at", lambda turn: NEVER)
+    patch.setattr(leader, "stalls_at", lambda turn: NEVER)
 
 
 @wrong_rule
 def a_replica_stands_for_election_while_its_disk_hangs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(agenda, "waits_for_disk", lambda turn: turn.installing)
+    patch.setattr(timeouts, "waits_for_disk", lambda turn: turn.installing)
 
 
 @wrong_rule
 def a_replica_stands_for_election_while_quorum_state_is_written(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(agenda, "waits_for_disk", lambda turn: turn.installing or bool(turn.log.writes))
+    patch.setattr(timeouts, "waits_for_disk", lambda turn: turn.installing or bool(turn.log.writes))
 
 
 @wrong_rule
 def a_leader_whose_disk_is_slow_leaves_voters_that_are_as_slow(patch: pytest.MonkeyPatch) -> None:
     """They only have to have its records: where all disks are slow, no leader stays."""
-    patch.setattr(leading, "FASTER", 1)
+    patch.setattr(leader, "FASTER", 1)
 
 
 @wrong_rule
@@ -201,12 +201,12 @@ def a_leader_whose_disk_is_slow_leaves_voters_that_only_fetch(patch: pytest.Monk
         if isinstance(role, Leader) and turn.log.writes and role.outpaced_ms == NEVER:
             turn.role = role._replace(outpaced_ms=turn.came_ms)
 
-    patch.setattr(leading, "note_outpaced", note_outpaced)
+    patch.setattr(leader, "note_outpaced", note_outpaced)
 
 
 @wrong_rule
 def a_leader_whose_disk_is_slow_leaves_one_faster_voter(patch: pytest.MonkeyPatch) -> None:
-    right = leading.note_outpaced
+    right = leader.note_outpaced
 
     def note_outpaced(turn: Turn) -> None:
         role, writes = turn.role, turn.log.writes
@@ -216,7 +216,7 @@ def a_leader_whose_disk_is_slow_leaves_one_faster_voter(patch: pytest.MonkeyPatc
         else:
             right(turn)
 
-    patch.setattr(leading, "note_outpaced", note_outpaced)
+    patch.setattr(leader, "note_outpaced", note_outpaced)
 
 
 @wrong_rule
@@ -231,22 +231,22 @@ def a_fetch_of_another_epoch_is_answered(patch: pytest.MonkeyPatch) -> None:
             return fetch_error(turn, fetch._replace(epoch=turn.election.epoch))
         return fetch_error(turn, fetch)
 
-    patch.setattr(leading, "fetch_error", error)
+    patch.setattr(leader, "fetch_error", error)
 
 
 @wrong_rule
 def the_last_fetched_epoch_is_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leading, "diverging_end", lambda turn, fetch: None)
+    patch.setattr(leader, "diverging_end", lambda turn, fetch: None)
 
 
 @wrong_rule
 def a_log_that_begins_later_is_read_from_its_start(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leading, "needs_snapshot", lambda turn, fetch: False)
+    patch.setattr(leader, "needs_snapshot", lambda turn, fetch: False)
 
 
 @wrong_rule
 def a_new_leader_tells_the_high_watermark_that_it_knew(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leading, "told_high_watermark", lambda turn: turn.high_watermark)
+    patch.setattr(leader, "told_high_watermark", lambda turn: turn.high_watermark)
 
 
 # Followers.
@@ -254,13 +254,13 @@ def a_new_leader_tells_the_high_watermark_that_it_knew(patch: pytest.MonkeyPatch
 
 @wrong_rule
 def a_follower_truncates_to_its_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(following, "truncation_point", lambda turn, diverging: turn.high_watermark)
+    patch.setattr(follower, "truncation_point", lambda turn, diverging: turn.high_watermark)
 
 
 @wrong_rule
 def a_follower_truncates_to_the_leaders_end_of_another_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        following,
+        follower,
         "truncation_point",
         lambda turn, diverging: min(diverging.offset, turn.log.end),
     )
@@ -273,7 +273,7 @@ def a_high_watermark_is_the_leaders(patch: pytest.MonkeyPatch) -> None:
         if isinstance(role, Follower):
             turn.high_watermark = max(turn.high_watermark, role.leader_high_watermark)
 
-    patch.setattr(following, "follow_high_watermark", follow)
+    patch.setattr(follower, "follow_high_watermark", follow)
     patch.setattr(replica, "follow_high_watermark", follow)
 
 
@@ -285,7 +285,7 @@ def a_follower_reports_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None
         body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark, wait_ms)
         turn.send(node_id, body)
 
-    patch.setattr(agenda, "fetch", fetch)
+    patch.setattr(timeouts, "fetch", fetch)
 
 
 # Snapshots.
@@ -293,23 +293,23 @@ def a_follower_reports_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None
 
 @wrong_rule
 def a_voter_that_downloads_a_snapshot_is_taken_for_gone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leading, "note_download", lambda turn, asked: None)
+    patch.setattr(leader, "note_download", lambda turn, asked: None)
 
 
 @wrong_rule
 def a_snapshot_is_served_in_another_epoch(patch: pytest.MonkeyPatch) -> None:
-    right = leading.leader_error
+    right = leader.leader_error
 
     def error(turn: Turn, epoch: int) -> int:
         asked = isinstance(turn.role, Leader) and epoch < turn.election.epoch
         return 0 if asked else right(turn, epoch)
 
-    patch.setattr(leading, "leader_error", error)
+    patch.setattr(leader, "leader_error", error)
 
 
 @wrong_rule
 def a_snapshot_leaves_the_epochs_of_the_log_it_replaces(patch: pytest.MonkeyPatch) -> None:
-    right = following.on_installed
+    right = follower.on_installed
 
     def installed(turn: Turn, snapshot_id: OffsetAndEpoch | None, voters: VoterSet | None) -> None:
         epochs = turn.log.epochs
@@ -330,7 +330,7 @@ def the_epoch_of_a_snapshot_is_not_compared(patch: pytest.MonkeyPatch) -> None:
     def needed(turn: Turn, fetch: Fetch) -> bool:
         return fetch.offset < turn.log.start
 
-    patch.setattr(leading, "needs_snapshot", needed)
+    patch.setattr(leader, "needs_snapshot", needed)
 
 
 @wrong_rule
@@ -350,13 +350,13 @@ def a_start_forgets_what_its_newest_snapshot_has_committed(patch: pytest.MonkeyP
 
 @wrong_rule
 def two_changes_of_the_voters_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(changing, "is_change_pending", lambda turn: False)
+    patch.setattr(voter_changes, "is_change_pending", lambda turn: False)
     _append_changes_at_once(patch)
 
 
 def _append_changes_at_once(patch: pytest.MonkeyPatch) -> None:
     """Append after a batch in flight: the wait for it is a second guard of both rules."""
-    right = changing.go_on_with_change
+    right = voter_changes.go_on_with_change
 
     def go_on(turn: Turn) -> None:
         role = turn.role
@@ -364,7 +364,7 @@ def _append_changes_at_once(patch: pytest.MonkeyPatch) -> None:
             turn.role = role._replace(in_flight=None)
         right(turn)
 
-    patch.setattr(agenda, "go_on_with_change", go_on)
+    patch.setattr(timeouts, "go_on_with_change", go_on)
 
 
 @wrong_rule
@@ -375,14 +375,14 @@ def two_voters_are_removed_at_once(patch: pytest.MonkeyPatch) -> None:
         left = right(known, key)
         return left[1:] or left
 
-    patch.setattr(changing, "without", without)
+    patch.setattr(voter_changes, "without", without)
 
 
 @wrong_rule
 def voters_are_changed_before_the_epoch_has_committed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(changing, "has_committed_in_epoch", lambda turn: True)
+    patch.setattr(voter_changes, "has_committed_in_epoch", lambda turn: True)
     # Records of a change in an earlier epoch are not committed either.
-    patch.setattr(changing, "is_change_pending", lambda turn: False)
+    patch.setattr(voter_changes, "is_change_pending", lambda turn: False)
     _append_changes_at_once(patch)
 
 
@@ -407,18 +407,18 @@ def a_voter_set_that_is_truncated_still_counts(patch: pytest.MonkeyPatch) -> Non
 
 @wrong_rule
 def a_removed_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(changing, "is_removed", lambda turn: False)
+    patch.setattr(voter_changes, "is_removed", lambda turn: False)
 
 
 @wrong_rule
 def a_leader_that_was_removed_counts_itself(patch: pytest.MonkeyPatch) -> None:
     def majority_end(turn: Turn) -> int:
         assert isinstance(turn.role, Leader)
-        own = leading.own_end(turn)
+        own = leader.own_end(turn)
         ends = sorted((own, *(voter.synced_end for voter in turn.role.voters)), reverse=True)
         return ends[turn.majority - 1]
 
-    patch.setattr(leading, "majority_end", majority_end)
+    patch.setattr(leader, "majority_end", majority_end)
 
 
 @wrong_rule
@@ -428,7 +428,7 @@ def a_leader_that_may_be_removed_does_not_stand_for_election(patch: pytest.Monke
 
 @wrong_rule
 def a_voter_that_lags_is_added(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(changing, "is_caught_up", lambda turn, replica: True)
+    patch.setattr(voter_changes, "is_caught_up", lambda turn, replica: True)
 
 
 @wrong_rule

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pykafka_core.errors import ConsumerError
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink import IdempotentSink
-from spark_udfs.sink.rows import collected, redelivery
+from spark_udfs.sink.rows import collect, micro_batch
 from tests.support.brokers import Serve
 from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
@@ -38,16 +38,16 @@ def as_it_is(df: "DataFrame") -> "DataFrame":
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so small that a hundred rows are many chunks."""
-    monkeypatch.setattr(collected, "INLINE_BYTES", 1)
-    monkeypatch.setattr(collected, "_TASK_BYTES_MIN", 1)
-    monkeypatch.setattr(collected, "_PIECE_BYTES", 512)
-    monkeypatch.setattr(collected, "CHUNK_BYTES", 2048)
+    monkeypatch.setattr(collect, "INLINE_BYTES", 1)
+    monkeypatch.setattr(collect, "_TASK_BYTES_MIN", 1)
+    monkeypatch.setattr(collect, "_PIECE_BYTES", 512)
+    monkeypatch.setattr(collect, "CHUNK_BYTES", 2048)
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_small_batch_equals_to_arrow(spark: "SparkSession", tasks: int) -> None:
     df = spark.range(100, numPartitions=tasks).selectExpr("id", *TYPES)
-    with collected.collected(df, tasks, as_it_is) as table:
+    with collect.collected(df, tasks, as_it_is) as table:
         assert table.equals(df.toArrow())
 
 
@@ -55,20 +55,20 @@ def test_small_batch_equals_to_arrow(spark: "SparkSession", tasks: int) -> None:
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_large_batch_equals_to_arrow_in_the_same_order(spark: "SparkSession", tasks: int) -> None:
     df = spark.range(1000, numPartitions=tasks).selectExpr("id", *TYPES)
-    with collected.collected(df, tasks, as_it_is) as table:
+    with collect.collected(df, tasks, as_it_is) as table:
         assert table.equals(df.toArrow())
 
 
 @pytest.mark.usefixtures("tiny")
 def test_a_batch_with_one_large_task_among_empty_ones(spark: "SparkSession") -> None:
     df = spark.range(1000, numPartitions=4).where("id >= 750")
-    with collected.collected(df, 4, as_it_is) as table:
+    with collect.collected(df, 4, as_it_is) as table:
         assert table["id"].to_pylist() == list(range(750, 1000))
 
 
 def test_a_batch_without_rows_has_its_columns(spark: "SparkSession") -> None:
     df = spark.range(10).where("id < 0").selectExpr("id", *TYPES)
-    with collected.collected(df, 1, as_it_is) as table:
+    with collect.collected(df, 1, as_it_is) as table:
         assert table.num_rows == 0
         assert table.schema.equals(df.toArrow().schema)
 
@@ -98,8 +98,8 @@ def test_columns_are_those_of_the_query_even_if_the_optimizer_knows_more(
     inline_bytes: int,
 ) -> None:
     """The optimizer narrows nullability, so tasks have other types than the query."""
-    monkeypatch.setattr(collected, "INLINE_BYTES", inline_bytes)
-    monkeypatch.setattr(collected, "_TASK_BYTES_MIN", 1)
+    monkeypatch.setattr(collect, "INLINE_BYTES", inline_bytes)
+    monkeypatch.setattr(collect, "_TASK_BYTES_MIN", 1)
     text = "if(id % 7 = 0, null, if(id % 5 = 0, '{}', to_json(named_struct('n', id)))) text"
     file = str(tmp_path / "file")
     spark.range(100, numPartitions=3).selectExpr("id", text).write.parquet(file)
@@ -109,7 +109,7 @@ def test_columns_are_those_of_the_query_even_if_the_optimizer_knows_more(
     df = df.where(where)
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large_types)
     try:
-        with collected.collected(df, 3, as_one_task) as table:
+        with collect.collected(df, 3, as_one_task) as table:
             wanted = df.toArrow()
             assert table.schema.equals(wanted.schema)
             assert table.equals(wanted)
@@ -127,7 +127,7 @@ def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
 
     def batch(df: "DataFrame", batch_id: int) -> None:
         before = context.getLocalProperty("spark.sql.execution.id")
-        with collected.collected(df, 1, as_it_is) as table:
+        with collect.collected(df, 1, as_it_is) as table:
             jobs_of_queries = context._jsc.sc().dagScheduler().activeQueryToJobs().entrySet()
             kept.append(sum(entry.getValue().size() for entry in jobs_of_queries))
             assert table.num_rows > 100
@@ -144,7 +144,7 @@ def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
 def test_chunks_are_fetched_one_by_one(spark: "SparkSession") -> None:
     """No job returns more than a chunk, so spark.driver.maxResultSize does not limit the batch."""
     df = spark.range(2000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
-    batches = collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 2))
+    batches = collect._in_chunks(df, collect._schema_of(df), collect._sizes(df, 2))
     rows = next(batches)
     assert rows.num_rows <= 5
     left = sum(batch.num_rows for batch in batches)
@@ -154,13 +154,13 @@ def test_chunks_are_fetched_one_by_one(spark: "SparkSession") -> None:
 def test_pieces_are_combined_into_chunks_of_similar_size() -> None:
     at = [0, 1, 2, (2 << 33) + 0, (2 << 33) + 1]
     # Chunks of two pieces and one piece from the first task, of one piece each from the third.
-    assert collected._chunks(at, [40, 40, 40, 500, 500], 100) == (
+    assert collect._chunks(at, [40, 40, 40, 500, 500], 100) == (
         [0, 2, 2],
         [2, 1, 1],
         [1, 2, 3],
         4,
     )
-    assert collected._chunks([], [], 100) == ([], [], [], 0)
+    assert collect._chunks([], [], 100) == ([], [], [], 0)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -172,7 +172,7 @@ def test_rows_that_appear_only_in_the_second_run_of_a_query_are_complete(
     first_time: tuple[int, int, int],
 ) -> None:
     counted = tmp_path / "counted"
-    put_together = collected._chunks
+    put_together = collect._chunks
 
     def after_the_first_time(at: list[int], sizes: list[int], chunk_bytes: int) -> Any:
         counted.touch()
@@ -183,10 +183,10 @@ def test_rows_that_appear_only_in_the_second_run_of_a_query_are_complete(
             few = first_time[batch["id"][0].as_py() // 1000]
             yield batch if counted.exists() else batch.slice(0, few)
 
-    monkeypatch.setattr(collected, "_chunks", after_the_first_time)
+    monkeypatch.setattr(collect, "_chunks", after_the_first_time)
     df = spark.range(3000, numPartitions=3).mapInArrow(growing, "id bigint")
     df = df.selectExpr("id", "repeat('x', 700) text")  # a block of each row, in two pieces
-    batches = collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 3))
+    batches = collect._in_chunks(df, collect._schema_of(df), collect._sizes(df, 3))
     assert pa.Table.from_batches(batches)["id"].to_pylist() == list(range(3000))
 
 
@@ -196,16 +196,16 @@ def test_task_that_is_repeated_between_two_chunks_is_an_error(
 ) -> None:
     """The executor with its shuffled rows was lost. In another order, blocks have other rows."""
     df = spark.range(1000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
-    rows_of = collected._rows_of
+    rows_of = collect._rows_of
 
-    def run_again(pieces: collected.Pieces) -> collected.Batches:
+    def run_again(pieces: collect.Pieces) -> collect.Batches:
         for number, (at, first_run, ends, rows) in enumerate(pieces):
             again.append((at, first_run + (number > 50), ends, rows))
         return iter(())
 
     again: list[Any] = []
-    monkeypatch.setattr(collected, "_rows_of", run_again)
-    assert not list(collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 2)))
+    monkeypatch.setattr(collect, "_rows_of", run_again)
+    assert not list(collect._in_chunks(df, collect._schema_of(df), collect._sizes(df, 2)))
     with pytest.raises(ConsumerError, match="start the query again"):
         list(rows_of(iter(again)))
     right = [(at, 0, ends, rows) for at, _, ends, rows in again]
@@ -246,7 +246,7 @@ def test_batches_of_any_size_pass_a_small_limit_on_results(
     df = df.selectExpr("id", f"rpad(cast(id AS string), if(id % 3 = 0, {size}, 9), 'x') text")
     wanted = df.toArrow()
     result_max("400k")
-    with collected.collected(df, known_tasks, as_it_is) as table:
+    with collect.collected(df, known_tasks, as_it_is) as table:
         assert table.equals(wanted)
 
 
@@ -256,18 +256,18 @@ def test_more_tasks_than_known_are_not_an_error_even_if_each_returns_little(
     df = spark.range(4000, numPartitions=40).selectExpr("id", "repeat('x', 300) text")
     wanted = df.toArrow()
     result_max("500k")
-    assert collected._handed_over(df, as_pieces(df, tasks=1)) is None
-    with collected.collected(df, 1, as_it_is) as table:
+    assert collect._handed_over(df, as_pieces(df, tasks=1)) is None
+    with collect.collected(df, 1, as_it_is) as table:
         assert table.equals(wanted)
 
 
 def as_pieces(df: "DataFrame", tasks: int) -> Callable[[Iterator[pa.RecordBatch]], Any]:
-    return collected._pieces_within(collected._schema_of(df), collected._sizes(df, tasks))
+    return collect._pieces_within(collect._schema_of(df), collect._sizes(df, tasks))
 
 
 def test_failure_unrelated_to_the_limit_is_raised(spark: "SparkSession") -> None:
     df = spark.range(1).selectExpr("raise_error('not today') AS text")
-    with pytest.raises(Exception, match="not today"), collected.collected(df, 1, as_it_is):
+    with pytest.raises(Exception, match="not today"), collect.collected(df, 1, as_it_is):
         pass
 
 
@@ -278,7 +278,7 @@ def test_job_returns_at_most_half_of_the_limit(
     result_max(limit)
     usable = {"0": 1 << 60, "1g": 1 << 29, "16m": 8 << 20}[limit]
     for tasks in (1, 7, 100_000):
-        sizes = collected._sizes(spark.range(1), tasks)
+        sizes = collect._sizes(spark.range(1), tasks)
         assert sizes.share == min(max(256 << 10, (64 << 20) // tasks), usable // tasks)
         assert (sizes.chunk, sizes.piece) == (min(16 << 20, usable), 1 << 20)
 
@@ -338,8 +338,8 @@ def test_a_large_batch_counts_once_in_parts(
     shuffled: bool,
 ) -> None:
     """Its rows arrive in log order, part by part, in one transaction, after any change of them."""
-    parts_of = redelivery.Rows.parts
-    monkeypatch.setattr(redelivery.Rows, "parts", lambda rows: parts_of(rows, 4096))
+    parts_of = micro_batch.Rows.parts
+    monkeypatch.setattr(micro_batch.Rows, "parts", lambda rows: parts_of(rows, 4096))
     chooser = random.Random(7)
     sent = [Sent(chooser.randrange(3), f"value {n:04}", f"id {n}") for n in range(600)]
     parts: list[list[tuple[int, int]]] = []

@@ -17,10 +17,10 @@ from pykafka_core.idempotent import PartitionKey, PostgresLedger, SQLiteLedger
 from spark_udfs.sink.brokers import KafkaBrokers
 from spark_udfs.sink.executors import Committed, Counts, Task, _report, committed_of
 from spark_udfs.sink.message_ids import message_header
+from spark_udfs.sink.micro_batch_plan import Planned, planned
 from spark_udfs.sink.places import Range
-from spark_udfs.sink.planned import Planned, planned
 from spark_udfs.sink.processing import Effect, Work
-from spark_udfs.sink.rows.spool import spooled
+from spark_udfs.sink.rows.spill import spooled
 from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics

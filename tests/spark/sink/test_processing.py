@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink.processing import Done, Work
-from spark_udfs.sink.rows.redelivery import Rows
+from spark_udfs.sink.rows.micro_batch import Rows
 
 
 def test_ids_are_claimed_before_a_quarantine_or_an_effect_can_wait(tmp_path: Path) -> None:

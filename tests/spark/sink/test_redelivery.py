@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_udfs.sink.rows.redelivery import Batch, Rows, Run, in_log_order
+from spark_udfs.sink.rows.micro_batch import Batch, Rows, Run, in_log_order
 from spark_udfs.sink.rows.row_bytes import row_bytes
 
 Row = tuple[str, int, int]

@@ -17,7 +17,7 @@ from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs import fingerprint
 from spark_udfs.sink.brokers import KafkaBrokers
 from spark_udfs.sink.message_ids import check_ids, message_header, usable
-from spark_udfs.sink.rows.redelivery import Rows
+from spark_udfs.sink.rows.micro_batch import Rows
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics
 from tests.support.brokers import Brokers, Serve

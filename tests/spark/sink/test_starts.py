@@ -16,10 +16,10 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core.errors import ConsumerError, DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger
 from spark_udfs.sink.brokers import KafkaBrokers
+from spark_udfs.sink.gap_check import Read
+from spark_udfs.sink.micro_batch_plan import Planned
 from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.planned import Planned
 from spark_udfs.sink.sink import IdempotentSink
-from spark_udfs.sink.starts import Read
 from spark_udfs.sink.statistics import Statistics
 from tests.idempotent.kafka import add_partitions
 from tests.support.brokers import Brokers, Serve

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.idempotent import DeltaLedger, Ledger, SQLiteLedger
 from spark_udfs.sink.message_ids import message_header
-from spark_udfs.sink.rows import redelivery
+from spark_udfs.sink.rows import micro_batch
 from spark_udfs.sink.sink import IdempotentSink
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.support.brokers import Brokers, Serve
@@ -167,8 +167,8 @@ def test_a_large_batch_is_staged_part_by_part_in_one_transaction(
     postgres_dsn: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    parts_of = redelivery.Rows.parts
-    monkeypatch.setattr(redelivery.Rows, "parts", lambda rows: parts_of(rows, 1))
+    parts_of = micro_batch.Rows.parts
+    monkeypatch.setattr(micro_batch.Rows, "parts", lambda rows: parts_of(rows, 1))
     database = PostgresDatabase(postgres_dsn)
     database.run("CREATE TABLE parts (part bigint, within text)")
     sent = [Sent(n % PARTITIONS, f"order {n}") for n in range(30)]

@@ -27,12 +27,12 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from pykafka_core._core import Core, RecordsRead
 from pykafka_core._records import Record, RecordBatchReader
-from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.reloads import Reloads
+from pykafka_core.broker.runtime.load_backoff import Reloads
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timer, Timers
+from pykafka_core.broker.safe_logging import SURVIVED, GuardedLogger
 from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.shard import KeyValue, Shard, TransactionEnd, Turn, Waiter, Within
 from pykafka_core.errors import (

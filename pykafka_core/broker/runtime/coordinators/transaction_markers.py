@@ -21,8 +21,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.notices import Notices
+from pykafka_core.broker.rate_limited_logging import Notices
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.coordinators.shard_host import ShardPlace
 from pykafka_core.broker.runtime.faults import Faults
@@ -39,6 +38,7 @@ from pykafka_core.broker.runtime.interbroker.marker_batch import (
 from pykafka_core.broker.runtime.interbroker.outbox import Outbox
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.timers import Timer, Timers
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.coordinator.group.offsets.transaction import end_transaction
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, TurnFullError, Waiter
 from pykafka_core.coordinator.transaction.effects import WriteMarkers

@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
@@ -22,8 +20,10 @@ from pykafka_core.broker.runtime.membership.resignation import (
     Resignation,
 )
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.runtime.turns import TURN_NS, advanced
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.handlers.outcome import Slices
 from pykafka_core.metadata.directories import LOST
 from pykafka_core.metadata.image.features import DIRECTORY_ASSIGNMENT_LEVEL, METADATA_VERSION

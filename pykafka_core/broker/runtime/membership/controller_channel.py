@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.interbroker.broker_channel import lower_version
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import NotControllerError
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message

@@ -10,14 +10,14 @@ a pause until the metadata contain its own.
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
     TIMEOUT_MS,
     ControllerApi,
     ControllerChannel,
 )
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.runtime.timers import NS_PER_MS
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.cluster.controller_registration import LEVEL_MIN
 from pykafka_core.metadata.image.features import METADATA_VERSION, SUPPORTED_FEATURES

@@ -11,10 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_core.broker.runtime.contexts import Contexts
-from pykafka_core.broker.runtime.foundation import Foundation
-from pykafka_core.broker.runtime.membership.broker_watch import BrokerWatch
-from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
-from pykafka_core.broker.runtime.membership.leader_passes import LeaderPass, LeaderPasses
+from pykafka_core.broker.runtime.membership.broker_liveness import BrokerWatch
+from pykafka_core.broker.runtime.membership.envelope_request import EnvelopedRequest
+from pykafka_core.broker.runtime.membership.periodic_elections import LeaderPass, LeaderPasses
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
@@ -25,6 +24,7 @@ from pykafka_core.broker.runtime.requests.requests import (
     RemoteRequest,
     admitted,
 )
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.errors import InvalidRequestError, NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one

@@ -10,13 +10,13 @@ once its partitions have other leaders.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
-from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import (
     BrokerIdNotRegisteredError,

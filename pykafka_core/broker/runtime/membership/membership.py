@@ -11,21 +11,21 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_core.broker.runtime.contexts import Contexts
-from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.membership.alter_partition_manager import IsrChanges
 from pykafka_core.broker.runtime.membership.assignments import Assignments
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import ControllerRegistration
+from pykafka_core.broker.runtime.membership.controller_requests import Prerequisites
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
-from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
+from pykafka_core.broker.runtime.membership.envelope_request import EnvelopedRequest
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
-from pykafka_core.broker.runtime.membership.isr import IsrChanges
 from pykafka_core.broker.runtime.membership.lifecycle import UNKNOWN, Lifecycle
-from pykafka_core.broker.runtime.membership.prerequisites import Prerequisites
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers.context import ProducerIds
 from pykafka_core.metadata.image.image import MetadataImage

@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
@@ -35,6 +34,7 @@ from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.turns import advanced
+from pykafka_core.broker.safe_logging import SURVIVED, GuardedLogger
 from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.errors import (
     InvalidConfigError,

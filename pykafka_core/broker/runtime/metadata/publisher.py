@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.safe_logging import SURVIVED
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
-from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd, Replaced
 from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
-from pykafka_core.broker.runtime.quorum.exchange import AskedQuorum, Exchange
-from pykafka_core.broker.runtime.quorum.installation import Installation
 from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
+from pykafka_core.broker.runtime.quorum.raft_transport import AskedQuorum, Exchange
+from pykafka_core.broker.runtime.quorum.snapshot_install import Installation
 from pykafka_core.broker.runtime.quorum.state_writes import StateWrites, Write
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
 from pykafka_core.broker.storage.voters import quorum_records_of, voter_set_of

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pykafka_core._core import Core
 from pykafka_core.broker import native
-from pykafka_core.broker.guarded_log import never_raise_here
+from pykafka_core.broker.safe_logging import never_raise_here
 from pykafka_core.quorum.values import ElectionState
 
 Write = Callable[[ElectionState, tuple[int, ...]], object]

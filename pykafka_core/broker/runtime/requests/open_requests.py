@@ -11,9 +11,9 @@ from functools import partial
 from typing import TypeVar, cast
 
 from pykafka_core._core import Core
-from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest, Replies
+from pykafka_core.broker.safe_logging import SURVIVED
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import OUTCOMES, Made, Outcome, Reserve, Slices

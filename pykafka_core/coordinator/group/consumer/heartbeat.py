@@ -6,14 +6,14 @@ owns, and gets its assignment.
 
 from typing import TypeVar
 
-from pykafka_core.coordinator.group.consumer.beat import NO_TIMEOUT, Heartbeat
+from pykafka_core.coordinator.group.consumer.heartbeat_request import NO_TIMEOUT, Heartbeat
 from pykafka_core.coordinator.group.consumer.join import admitted, opened
 from pykafka_core.coordinator.group.consumer.member import (
     JOIN_EPOCH,
     ConsumerMember,
 )
+from pykafka_core.coordinator.group.consumer.member_update import put_member, reconcile, renew
 from pykafka_core.coordinator.group.consumer.regexes import check_regex
-from pykafka_core.coordinator.group.consumer.steps import put_member, reconcile, renew
 from pykafka_core.coordinator.group.consumer.timers.session import (
     forget_deadlines,
     touch,

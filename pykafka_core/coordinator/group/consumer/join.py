@@ -2,9 +2,9 @@
 
 from pykafka_core.coordinator.group.classic.records import group_tombstone
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.coordinator.group.consumer.beat import Heartbeat
-from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup, check_epoch
+from pykafka_core.coordinator.group.consumer.group_update import Draft
+from pykafka_core.coordinator.group.consumer.heartbeat_request import Heartbeat
 from pykafka_core.coordinator.group.consumer.member import (
     JOIN_EPOCH,
     LEAVE_STATIC_EPOCH,

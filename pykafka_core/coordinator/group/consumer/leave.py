@@ -6,8 +6,8 @@ from pykafka_core.coordinator.group.consumer.assignment.epochs import (
     begin_epoch,
     epoch_after_removal,
 )
-from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.group_update import Draft
 from pykafka_core.coordinator.group.consumer.member import (
     HOLDS_NOTHING,
     LEAVE_STATIC_EPOCH,

@@ -5,12 +5,12 @@ expression matches it, so its topics are known at once. All expressions of a gro
 after topics have changed, but at most once per `group.REFRESH_INTERVAL_MS`.
 """
 
-from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import (
     ConsumerGroup,
     RegexesSeen,
     ResolvedRegex,
 )
+from pykafka_core.coordinator.group.consumer.group_update import Draft
 from pykafka_core.coordinator.group.consumer.records import regex_record, regex_tombstone
 from pykafka_core.coordinator.group.consumer.topics import TopicsView
 from pykafka_core.coordinator.shard import KeyValue

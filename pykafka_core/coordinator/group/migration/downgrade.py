@@ -14,7 +14,7 @@ from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import ConsumerMember
 from pykafka_core.coordinator.group.consumer.records import group_tombstones
 from pykafka_core.coordinator.group.consumer.timers.session import forget_deadlines
-from pykafka_core.coordinator.group.migration.embedded import encoded_assignment
+from pykafka_core.coordinator.group.migration.consumer_protocol import encoded_assignment
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, TurnFullError
 

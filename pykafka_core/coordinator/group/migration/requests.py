@@ -4,8 +4,8 @@
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL
-from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.group_update import Draft
 from pykafka_core.coordinator.group.consumer.join import replaced_static
 from pykafka_core.coordinator.group.consumer.member import (
     ClassicSide,
@@ -13,7 +13,7 @@ from pykafka_core.coordinator.group.consumer.member import (
     ConsumerMember,
     MemberState,
 )
-from pykafka_core.coordinator.group.consumer.steps import (
+from pykafka_core.coordinator.group.consumer.member_update import (
     is_assignment_due,
     put_member,
     reconcile,
@@ -26,15 +26,15 @@ from pykafka_core.coordinator.group.consumer.timers.session import (
     watch,
 )
 from pykafka_core.coordinator.group.consumer.topics import TopicsView
-from pykafka_core.coordinator.group.migration.asked import ClassicJoin, ClassicSync
-from pykafka_core.coordinator.group.migration.downgrade import is_downgraded
-from pykafka_core.coordinator.group.migration.embedded import (
+from pykafka_core.coordinator.group.migration.classic_member_request import ClassicJoin, ClassicSync
+from pykafka_core.coordinator.group.migration.consumer_protocol import (
     MalformedError,
     Subscription,
     by_id,
     encoded_assignment,
     subscription_of,
 )
+from pykafka_core.coordinator.group.migration.downgrade import is_downgraded
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import (

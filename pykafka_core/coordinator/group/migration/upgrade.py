@@ -9,8 +9,8 @@ from pykafka_core.coordinator.group.classic.group import (
 )
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.records import group_tombstone
-from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.group_update import Draft
 from pykafka_core.coordinator.group.consumer.member import (
     ClassicSide,
     ConsumerMember,
@@ -29,7 +29,7 @@ from pykafka_core.coordinator.group.consumer.topics import (
     found_topics,
     metadata_hash,
 )
-from pykafka_core.coordinator.group.migration.embedded import (
+from pykafka_core.coordinator.group.migration.consumer_protocol import (
     MalformedError,
     assignment_in,
     subscription_of,

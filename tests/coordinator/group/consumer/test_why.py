@@ -5,9 +5,9 @@ from functools import partial
 from pykafka_core.coordinator.group.classic.leave import leave_group
 from pykafka_core.coordinator.group.consumer.group import REFRESH_INTERVAL_MS
 from pykafka_core.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
+from pykafka_core.coordinator.group.explain import explain, view_group
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.summary import summarize
-from pykafka_core.coordinator.group.why import explain, view_group
 from pykafka_core.coordinator.shard import TurnFullError
 from pykafka_core.protocol.messages import LeaveGroupRequest
 from tests.coordinator.group.consumer.world import FIRST, GROUP, MS, SESSION_MS, World

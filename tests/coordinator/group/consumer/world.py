@@ -7,9 +7,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from pykafka_core.coordinator.group.consumer.beat import Heartbeat
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.heartbeat import consumer_heartbeat
+from pykafka_core.coordinator.group.consumer.heartbeat_request import Heartbeat
 from pykafka_core.coordinator.group.consumer.leave import consumer_leave
 from pykafka_core.coordinator.group.consumer.member import Assignment
 from pykafka_core.coordinator.group.consumer.topics import GroupTopic

@@ -13,15 +13,15 @@ import pytest
 
 from pykafka_core.errors import ConfigurationError, DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger, sql
-from pykafka_core.idempotent.plan import first_fresh, first_of_each
-from spark_udfs.sink import executors, planned, processing, sink
+from pykafka_core.idempotent.deduplication import first_fresh, first_of_each
+from spark_udfs.sink import executors, micro_batch_plan, processing, sink
 from spark_udfs.sink.executors import Counts, Task
+from spark_udfs.sink.gap_check import Read
+from spark_udfs.sink.micro_batch_plan import Planned, StreamPlan, agreed
 from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.planned import Planned, StreamPlan, agreed
-from spark_udfs.sink.rows import redelivery
-from spark_udfs.sink.rows.redelivery import Batch, Rows
+from spark_udfs.sink.rows import micro_batch
+from spark_udfs.sink.rows.micro_batch import Batch, Rows
 from spark_udfs.sink.sink import IdempotentSink
-from spark_udfs.sink.starts import Read
 from tests.spark.sink.histories.machine import Histories
 from tests.spark.sink.histories.spark import without_a_jvm
 from tests.spark.sink.histories.tasks import TaskHistories
@@ -68,14 +68,14 @@ RECORDED: Final = Recorded[int](
 
 @found_by(Histories)
 def rows_below_a_mark_are_processed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(redelivery, "first_fresh", lambda offset_at, start, stop, mark: start)
+    patch.setattr(micro_batch, "first_fresh", lambda offset_at, start, stop, mark: start)
 
 
 @found_by(Histories)
 def a_mark_is_the_last_offset_that_was_processed(patch: pytest.MonkeyPatch) -> None:
     right = first_fresh
     patch.setattr(
-        redelivery,
+        micro_batch,
         "first_fresh",
         lambda offset_at, start, stop, mark: right(offset_at, start, stop, mark + (mark > 0)),
     )
@@ -270,7 +270,7 @@ def streams_may_not_read_one_topic(patch: pytest.MonkeyPatch) -> None:
             raise ConfigurationError(["two streams read a topic"])
         return plan
 
-    patch.setattr(planned, "agreed", agreed_or_not)
+    patch.setattr(micro_batch_plan, "agreed", agreed_or_not)
 
 
 # Unions.
@@ -281,7 +281,7 @@ def streams_may_be_at_different_offsets(patch: pytest.MonkeyPatch) -> None:
     def unchecked(streams: Sequence[StreamPlan]) -> Planned:
         return Planned({place: at for stream in streams for place, at in stream.items()})
 
-    patch.setattr(planned, "agreed", unchecked)
+    patch.setattr(micro_batch_plan, "agreed", unchecked)
 
 
 @found_by(Histories)
@@ -289,9 +289,9 @@ def a_second_stream_brings_nothing_new(patch: pytest.MonkeyPatch) -> None:
     """Only the first of several rows with one offset counts."""
 
     def in_log_order(table: pa.Table) -> Batch:
-        places = zip(*(table[name].to_pylist() for name in redelivery.PLACE), strict=True)
+        places = zip(*(table[name].to_pylist() for name in micro_batch.PLACE), strict=True)
         first = {place: row for row, place in reversed(list(enumerate(places)))}
-        return redelivery.in_log_order(table.take(pa.array(sorted(first.values()), pa.int64())))
+        return micro_batch.in_log_order(table.take(pa.array(sorted(first.values()), pa.int64())))
 
     patch.setattr(sink, "in_log_order", in_log_order)
 
@@ -311,7 +311,7 @@ def a_task_trusts_the_marks_that_its_driver_saw(patch: pytest.MonkeyPatch) -> No
             return super().fresh({})
 
     def whole(table: pa.Table) -> Batch:
-        batch = redelivery.in_log_order(table)
+        batch = micro_batch.in_log_order(table)
         return Whole(batch.table, batch.order, batch.runs)
 
     patch.setattr(executors, "in_log_order", whole)

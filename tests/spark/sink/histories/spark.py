@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from spark_udfs.sink import planned, sink
+from spark_udfs.sink import micro_batch_plan, sink
+from spark_udfs.sink.micro_batch_plan import Planned, StreamPlan
 from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.planned import Planned, StreamPlan
 from tests.spark.sink.histories.cluster import TOPICS, Cluster, Partition
 
 SCHEMA = (
@@ -192,7 +192,10 @@ class Spark:
             SourceError: There are fewer than planned.
         """
         partition = self.cluster.partitions.get(place, Partition((b"", 0)))
-        start, end = max(planned.start, partition.start), min(planned.end, partition.end)
+        start, end = (
+            max(planned.start, partition.start),
+            min(planned.end, partition.end),
+        )
         if self.fails_on_data_loss and planned.start < planned.end and (start, end) != planned:
             raise SourceError(f"{place}: {planned} was planned, {start} to {end} are there")
         return filter(self.wants, range(start, end))
@@ -230,7 +233,7 @@ def without_a_jvm() -> Iterator[pytest.MonkeyPatch]:
         yield table
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sink, "planned", lambda frame: planned.agreed(frame.streams))
+        patch.setattr(sink, "planned", lambda frame: micro_batch_plan.agreed(frame.streams))
         patch.setattr(sink, "_rows", rows)
         patch.setattr(sink, "_query_id", lambda _: "query")
         patch.setattr(sink, "run_of", lambda _: "run")

@@ -1,7 +1,7 @@
 """The next epoch of a group. Kafka does not check for the last one: its epochs become negative."""
 
-from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.group_update import Draft
 from pykafka_core.coordinator.group.consumer.records import epoch_record
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.errors import UnknownServerError

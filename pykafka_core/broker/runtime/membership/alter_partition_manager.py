@@ -8,11 +8,11 @@ request is open at a time; proposals made during it are sent with the next one.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import (
     FencedLeaderEpochError,
     IneligibleReplicaError,

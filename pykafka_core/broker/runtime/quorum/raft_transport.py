@@ -5,11 +5,11 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.foundation import Foundation
-from pykafka_core.broker.runtime.quorum.other_clusters import OtherClusters
+from pykafka_core.broker.runtime.quorum.cluster_id_mismatch import OtherClusters
 from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts
 from pykafka_core.errors import (

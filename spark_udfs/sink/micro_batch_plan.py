@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pykafka_core.errors import ConfigurationError, UsageError
 from spark_udfs.environment import SparkSetupError
 from spark_udfs.sink.places import Place, Range, name
-from spark_udfs.sink.rows.redelivery import Run
+from spark_udfs.sink.rows.micro_batch import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

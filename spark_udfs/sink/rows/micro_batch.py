@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pykafka_core.idempotent.plan import first_fresh
+from pykafka_core.idempotent.deduplication import first_fresh
 from spark_udfs.sink.places import Place
 from spark_udfs.sink.rows.row_bytes import row_bytes
 

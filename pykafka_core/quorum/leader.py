@@ -6,7 +6,6 @@ from pykafka_core.errors import (
     NotLeaderOrFollowerError,
     UnknownLeaderEpochError,
 )
-from pykafka_core.quorum.changing import end_change
 from pykafka_core.quorum.events import Advanced, Answer, InDoubt
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.raising import raising
@@ -15,6 +14,7 @@ from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotA
 from pykafka_core.quorum.transitions import append, put_in_log, refuse_fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.voter_changes import end_change
 
 OBSERVER_SESSION_MS = 300_000
 """Time without a Fetch after which an observer is dropped (Kafka's

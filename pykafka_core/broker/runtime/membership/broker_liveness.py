@@ -19,8 +19,8 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import NONE, ListenerNotFoundError, RequestTimedOutError
 from pykafka_core.handlers.cluster.stale_brokers import fence_gone
 from pykafka_core.handlers.context import ActiveController

@@ -12,7 +12,7 @@ thousands of rows. A large block, which may be a single row, is split into piece
 
 A job returns at most half of ``spark.driver.maxResultSize``; the rest is for Spark's overhead.
 
-On the driver, rows are spooled (`spark_udfs.sink.rows.spool`): rows above a memory limit go to a
+On the driver, rows are spooled (`spark_udfs.sink.rows.spill`): rows above a memory limit go to a
 mapped file.
 """
 
@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pykafka_core.errors import ConsumerError
-from spark_udfs.sink.rows.spool import spooled
+from spark_udfs.sink.rows.spill import spooled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,8 +9,8 @@ own target.
 from pykafka_core.coordinator.group.consumer.assignment.epochs import begin_epoch, next_epoch
 from pykafka_core.coordinator.group.consumer.assignment.reconcile import Target, reconciled
 from pykafka_core.coordinator.group.consumer.assignment.target import assignor_name, target_records
-from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import NO_TIME_MS, ConsumerGroup
+from pykafka_core.coordinator.group.consumer.group_update import Draft
 from pykafka_core.coordinator.group.consumer.member import (
     Assignment,
     ConsumerGroupState,

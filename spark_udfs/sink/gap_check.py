@@ -27,8 +27,8 @@ from dataclasses import dataclass
 
 from pykafka_core.errors import ConsumerError, DataLossError
 from pykafka_core.idempotent import PartitionKey
+from spark_udfs.sink.micro_batch_plan import Planned
 from spark_udfs.sink.places import Place, Range, name
-from spark_udfs.sink.planned import Planned
 
 _NAMED_MAX = 5
 """Number of partitions that an error names; a few of some hundreds are enough to act on."""

@@ -8,7 +8,7 @@ addresses have responded so, and none has responded otherwise since the start.
 
 from collections.abc import Callable
 
-from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.quorum.wire.envelope import Endpoint
 
 _log = GuardedLogger(__name__)

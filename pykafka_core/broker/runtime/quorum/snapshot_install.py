@@ -19,8 +19,8 @@ from functools import partial
 
 from pykafka_core._core import Core
 from pykafka_core.broker import native
-from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
 from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.safe_logging import GuardedLogger, never_raise_here
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
 from pykafka_core.errors import MetadataError, StorageError, error_of

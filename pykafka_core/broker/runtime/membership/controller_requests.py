@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
-from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
     TIMEOUT_MS,
     ControllerApi,
@@ -16,6 +15,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 )
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import CoordinatorNotAvailableError, TopicAlreadyExistsError
 from pykafka_core.handlers.context import ProducerIds
 from pykafka_core.handlers.outcome import Propose, Reply

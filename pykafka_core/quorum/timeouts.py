@@ -2,9 +2,8 @@
 
 from typing import assert_never
 
-from pykafka_core.quorum.changing import ask_to_join, expire_change, go_on_with_change
-from pykafka_core.quorum.following import fetch, fetch_part
-from pykafka_core.quorum.leading import answer_waiting, note_stall, resigns_at
+from pykafka_core.quorum.follower import fetch, fetch_part
+from pykafka_core.quorum.leader import answer_waiting, note_stall, resigns_at
 from pykafka_core.quorum.roles import (
     NEVER,
     Candidate,
@@ -23,6 +22,7 @@ from pykafka_core.quorum.transitions import (
     to_unattached,
 )
 from pykafka_core.quorum.turn import Turn
+from pykafka_core.quorum.voter_changes import ask_to_join, expire_change, go_on_with_change
 
 
 def role_deadline(turn: Turn) -> int:

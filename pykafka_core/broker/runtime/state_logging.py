@@ -6,9 +6,9 @@ import logging
 import os
 
 from pykafka_core._core import Core, DiskState, PartitionState
-from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.notices import Notices
+from pykafka_core.broker.rate_limited_logging import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.metadata.health import Directory, Replicas
 from pykafka_core.metadata.image.image import Partition
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
