@@ -1,5 +1,5 @@
-"""Random commits, transactions and deletions of a group in several turns: after a restart, a
-deleted group has no offset.
+"""Random commits, transactions, and deletions of a group or its topic in several turns: after a
+restart, a deleted group has no offset, and a recreated topic has none of the deleted one.
 """
 
 from functools import partial
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.coordinator.group.classic.delete import delete_group
+from pykafka_core.coordinator.group.offsets.commit import NewOffset
 from pykafka_core.coordinator.group.offsets.table import OffsetTable
 from pykafka_core.coordinator.group.offsets.transaction import begin_commit
 from pykafka_core.errors import CoordinatorLoadInProgressError, KafkaError
@@ -24,6 +25,7 @@ steps = st.lists(
         st.tuples(st.just("transact"), partitions),
         st.tuples(st.just("end"), st.booleans()),
         st.tuples(st.just("drop"), st.none()),
+        st.tuples(st.just("recreate"), st.none()),
         st.tuples(st.just("turn"), st.none()),
     ),
     max_size=20,
@@ -35,22 +37,29 @@ class Life:
     """A group, its offsets and those of one open transaction, by partition."""
 
     def __init__(self) -> None:
-        self.world = ShardWorld(bytes_max=100)
+        self.topics = 1
+        self.world = ShardWorld(bytes_max=120, topic_id=self.topic_id)
         self.rows: dict[int, int] = {}
         self.open: dict[int, int] = {}
         self.number = 0
         for partition in PARTITIONS:
             self.do_commit(partition)
 
-    def do_commit(self, partition: int) -> None:
+    @property
+    def topic_id(self) -> bytes:
+        return self.topics.to_bytes(16, "big")
+
+    def next_at(self, partition: int) -> NewOffset:
         self.number += 1
-        assert self.world.ask(commit_at_once(at(self.number, partition=partition))) is None
+        return at(self.number, partition=partition, topic_id=self.topic_id)
+
+    def do_commit(self, partition: int) -> None:
+        assert self.world.ask(commit_at_once(self.next_at(partition))) is None
         self.rows[partition] = self.number
         self.open.pop(partition, None)
 
     def do_transact(self, partition: int) -> None:
-        self.number += 1
-        wanted = asked(at(self.number, partition=partition))
+        wanted = asked(self.next_at(partition))
         is_first = self.world.shard.transactions.epoch(wanted.producer_id) is None
         code = (
             commit(self.world, wanted)
@@ -76,25 +85,39 @@ class Life:
         self.world._take(turn)
         self.rows, self.open = {}, {}
 
+    def do_recreate(self, _: None) -> None:
+        deleted = {"t": self.topic_id}
+        self.topics += 1
+        self.world.topic_id = self.topic_id
+        self.world.shard.topics_deleted(deleted, self.world._turn())
+        self.rows, self.open = {}, {}
+
     def do_turn(self, _: None) -> None:
         self.world.pass_ms(1)
 
     def check(self) -> None:
         """Compare the shard, and one that is loaded after the deletions and transactions."""
-        while self.world.shard.offsets.detached:
-            self.do_turn(None)
+        finish_removals(self.world)
         self.do_end(True)
-        while self.world.shard.offsets.detached:
-            self.do_turn(None)
-        for world in (self.world, self.world.reload()):
+        for world in (self.world, self.world.reload(self.topic_id)):
+            finish_removals(world)
             found = {place: one.offset for (_, _, place), one in world.rows().items()}
             assert found == self.rows
+            assert not world.shard.offsets._hidden
+
+
+def finish_removals(world: ShardWorld) -> None:
+    offsets = world.shard.offsets
+    while offsets.detached or offsets.deletions or offsets.leaving:
+        world.pass_ms(1)
 
 
 def run(history: History) -> None:
     life = Life()
     for kind, argument in history:
         getattr(life, f"do_{kind}")(argument)
+        offsets = life.world.shard.offsets
+        assert {place for _, place in offsets._hidden} <= offsets.pending_places("g")
     life.check()
 
 

@@ -233,3 +233,19 @@ def test_offset_of_a_deleted_topic_does_not_return_after_a_transaction(committed
     world.pass_ms(10)
     expected = 9 if committed else None
     assert offset(world) == offset(world.reload(NEW_ID)) == expected
+
+
+def test_transaction_after_the_load_of_a_recreated_topic_delays_no_other() -> None:
+    """All offsets of the new topic were noted as hidden, though no offset was removed there. The
+    group rejected offsets of transactions after each transaction.
+    """
+    world = ShardWorld(topic_id=OLD_ID)
+    assert world.ask(commit_at_once(at(5, topic_id=OLD_ID))) is None
+    world.topic_id = NEW_ID
+    assert world.ask(commit_at_once(at(6, topic_id=NEW_ID))) is None
+    again = world.reload(NEW_ID)
+    again.pass_ms(10)
+    for number in (7, 8):
+        assert commit(again, asked(at(number, topic_id=NEW_ID))) is None
+        end(again, committed=True)
+        assert offset(again) == number

@@ -127,8 +127,8 @@ class OffsetTable:
         self._writers: dict[str, dict[Place, set[int]]] = {}
         """Producer ids with a pending offset, by group and place."""
         self._hidden: set[tuple[str, Place]] = set()
-        """Group ids and places whose offsets `hide_gone` removed, until the transactions there
-        end."""
+        """Group ids and places where `hide_gone` removed an offset, until the transactions there
+        end: always places of pending offsets."""
         self._number = 0
         self.detached: deque[Detached] = deque()
         self.deletions: deque[Deletion] = deque()
@@ -222,22 +222,23 @@ class OffsetTable:
         )
 
     def hide_gone(self, group_id: str, place: Place) -> None:
-        """Forget offsets of deleted topics at a place where a transaction has an offset of a newer
-        topic of that name.
+        """Forget offsets of deleted topics at a place that also has an offset of a newer topic of
+        that name.
 
-        A tombstone would also remove the newer offset. It is written after the transaction, unless
-        another offset is committed.
+        A tombstone would also remove the newer offset. If it is pending, the tombstone is written
+        after the transaction, unless another offset is committed.
         """
         topic, partition = place
         committed = self.get(group_id, topic, partition)
         if committed is not None and self.is_gone(topic, committed.topic_id):
             self._remove_committed(group_id, topic, partition)
+            self._hidden.add((group_id, place))
         for producer_id in self._writers.get(group_id, {}).get(place, ()):
             places = self._pending[producer_id][group_id]
             pending = places[place]
             if pending is not None and self.is_gone(topic, pending.committed.topic_id):
                 places[place] = None
-        self._hidden.add((group_id, place))
+                self._hidden.add((group_id, place))
 
     def partitions(self, group_id: str, topic: str) -> list[int]:
         """Return the partitions of a topic where a group has offsets, committed or pending."""
