@@ -249,3 +249,19 @@ def test_transaction_after_the_load_of_a_recreated_topic_delays_no_other() -> No
         assert commit(again, asked(at(number, topic_id=NEW_ID))) is None
         end(again, committed=True)
         assert offset(again) == number
+
+
+def test_hidden_offsets_of_a_group_wait_for_their_tombstones_together() -> None:
+    """Each waited separately, and each commit of a transaction searched all of them."""
+    world = ShardWorld(topic_id=NEW_ID)
+    for partition in range(3):
+        world.write(-1, ("g", "t", partition), stored(5, OLD_ID))
+    replacing = [at(9, partition=partition, topic_id=NEW_ID) for partition in range(3)]
+    assert commit(world, asked(*replacing)) is None
+    world.shard.topics_deleted({"t": OLD_ID}, world._turn())
+    world.pass_ms(10)
+    end(world, committed=False)
+    assert len(world.shard.offsets.detached) == 1
+    world.pass_ms(10)
+    assert not world.shard.offsets.detached
+    assert world.rows() == world.reload(NEW_ID).rows() == {}

@@ -332,11 +332,13 @@ class OffsetTable:
 
     def _detach_hidden(self, group_id: str, places: Iterable[Place]) -> None:
         """Move hidden places to `detached` that no transaction has an offset at."""
+        topics: dict[str, dict[int, object]] = {}
         for place in places:
             if (group_id, place) in self._hidden and not self.is_pending(group_id, *place):
                 self._hidden.remove((group_id, place))
-                topic, partition = place
-                self.detached.append(Detached(group_id, {topic: {partition: None}}, None))
+                topics.setdefault(place[0], {})[place[1]] = None
+        if topics:
+            self.detached.append(Detached(group_id, topics, None))
 
     def _remove_committed(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._groups.get(group_id, {})
