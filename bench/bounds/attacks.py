@@ -17,6 +17,7 @@ from pykafka_core.protocol.messages import (
     FetchRequest,
     FindCoordinatorRequest,
     JoinGroupRequest,
+    ListGroupsRequest,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetCommitRequest,
@@ -41,7 +42,7 @@ WHOLE_MIB = 128
 """Maximum size of a batch after inflation; only one is inflated as a whole at a time."""
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 2, 3, 19, 32
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
-JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS = 11, 14, 15
+JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS = 11, 14, 15, 16
 
 
 @contextmanager
@@ -262,6 +263,33 @@ def leave_descriptions(address: str, connections: int = 30, groups: int = 8) -> 
         ] * groups
 
 
+def leave_lists(address: str, connections: int = 200, groups: int = 10_000) -> None:
+    """Request the list of many groups on many connections, and read no response."""
+    listing = encode_frame(LIST_GROUPS, 5, ListGroupsRequest())
+    with ExitStack() as stack:
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        _commit(peers[0], _commit_of("listed-0"))
+        for first in range(1, groups, 1_000):
+            numbers = range(first, min(first + 1_000, groups))
+            peers[0].sendall(b"".join(_commit_of(f"listed-{number}") for number in numbers))
+            for _ in numbers:
+                receive(peers[0], OFFSET_COMMIT, 9)
+        for peer in peers:
+            peer.sendall(listing)
+        _serves(address)
+        listed = receive(peers[-1], LIST_GROUPS, 5).groups
+        assert sum(group.group_id.startswith("listed-") for group in listed) == groups
+
+
+def _commit_of(group_id: str) -> bytes:
+    """Return a request that creates a group with one offset."""
+    of = OffsetCommitRequest
+    offset = of.OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
+    topic = of.OffsetCommitRequestTopic(name="orders", partitions=[offset])
+    committing = of(group_id=group_id, generation_id_or_member_epoch=-1, topics=[topic])
+    return encode_frame(OFFSET_COMMIT, 9, committing)
+
+
 def _join(connection: socket.socket, name: str, metadata: bytes) -> None:
     """Join the only member of a group, which becomes stable."""
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)
@@ -358,6 +386,7 @@ ATTACKS: dict[str, Callable[[str], None]] = {
         leave_answers,
         leave_offsets,
         leave_descriptions,
+        leave_lists,
         end_requests_with_an_error,
         leave_records,
     )

@@ -159,6 +159,11 @@ class Reserve(NamedTuple):
     then: Callable[[], "Reply"]
 
 
+def encoded_length_max(text: str) -> int:
+    """Return an upper bound of the encoded size of a text, for `Reserve`."""
+    return len(text) if text.isascii() else 3 * len(text)
+
+
 Outcome = Message | Propose | Maintain | Coordinate
 OUTCOMES = (Message, Propose, Maintain, Coordinate)
 """The types for `isinstance`, which is faster with a tuple than with a union."""

@@ -6,14 +6,25 @@ from functools import partial
 from pykafka_core.coordinator.group.classic.describe import (
     CLASSIC,
     CONSUMER,
-    Listed,
+    Kind,
     list_groups,
 )
 from pykafka_core.errors import NotCoordinatorError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Slices
+from pykafka_core.handlers.outcome import (
+    Coordinate,
+    Coordinated,
+    GroupOperation,
+    Made,
+    Reserve,
+    Slices,
+    encoded_length_max,
+)
 from pykafka_core.protocol.messages import ListGroupsRequest, ListGroupsResponse
 from pykafka_core.types import GROUP_TOPIC
+
+_ROW_BYTES = 120
+"""Size of a row, encoded and as an object, without its strings."""
 
 
 def handle(context: Context, request: ListGroupsRequest) -> Coordinate | ListGroupsResponse:
@@ -31,27 +42,41 @@ def handle(context: Context, request: ListGroupsRequest) -> Coordinate | ListGro
         for index, partition in topic.partitions.items()
         if partition.leader == context.node.node_id
     ]
-    return Coordinate(led, _answer)
+    return Coordinate(led, _reserve)
 
 
-def _answer(results: Sequence[Coordinated]) -> Slices[ListGroupsResponse]:
-    groups: list[ListGroupsResponse.ListedGroup] = []
+def _reserve(results: Sequence[Coordinated]) -> Slices[Made]:
+    """Reserve the memory of the response."""
+    listed: list[tuple[Kind, Sequence[str]]] = []
+    size = 0
     for result in results:
         if result.error_code == NotCoordinatorError.code:
             continue  # another node leads the partition now, and lists its groups
         if result.error_code:
             return ListGroupsResponse(error_code=result.error_code)
-        assert isinstance(result.answer, tuple), "groups are listed in a tuple"
-        for listed in result.answer:
+        assert isinstance(result.answer, dict), "groups are listed by their kind"
+        for kind, group_ids in result.answer.items():
+            listed.append((kind, group_ids))
+            row_bytes = _ROW_BYTES + sum(map(encoded_length_max, kind))
+            for group_id in group_ids:
+                yield
+                size += row_bytes + encoded_length_max(group_id)
+    return Reserve(size, partial(_answer, listed))
+
+
+def _answer(listed: Sequence[tuple[Kind, Sequence[str]]]) -> Slices[ListGroupsResponse]:
+    groups: list[ListGroupsResponse.ListedGroup] = []
+    for kind, group_ids in listed:
+        for group_id in group_ids:
             yield
-            groups.append(_row(listed))
+            groups.append(_row(kind, group_id))
     return ListGroupsResponse(groups=groups)
 
 
-def _row(listed: Listed) -> ListGroupsResponse.ListedGroup:
+def _row(kind: Kind, group_id: str) -> ListGroupsResponse.ListedGroup:
     return ListGroupsResponse.ListedGroup(
-        group_id=listed.group_id,
-        protocol_type=listed.protocol_type,
-        group_state=listed.state,
-        group_type=listed.group_type,
+        group_id=group_id,
+        protocol_type=kind.protocol_type,
+        group_state=kind.state,
+        group_type=kind.group_type,
     )

@@ -13,7 +13,14 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Made, Reserve, Slices
+from pykafka_core.handlers.outcome import (
+    Coordinate,
+    Coordinated,
+    Made,
+    Reserve,
+    Slices,
+    encoded_length_max,
+)
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
 ERROR_VERSION = 2
@@ -158,12 +165,8 @@ def _size(context: Context, wanted: _Wanted, result: Coordinated) -> Slices[int]
         for partition in topic.partitions:
             yield
             found = offsets.get(partition, _NOTHING)
-            size += _ROW_BYTES + _encoded_length_max(found.metadata)
+            size += _ROW_BYTES + encoded_length_max(found.metadata)
     return size
-
-
-def _encoded_length_max(text: str) -> int:
-    return len(text) if text.isascii() else 3 * len(text)
 
 
 def _answer(

@@ -13,17 +13,24 @@ from pykafka_core.coordinator.transaction.list_transactions import (
     listed,
 )
 from pykafka_core.coordinator.transaction.states import BY_NAME
+from pykafka_core.coordinator.transaction.transaction import Transaction
 from pykafka_core.errors import InvalidRegularExpressionError, NotCoordinatorError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import (
     Coordinate,
     Coordinated,
+    Made,
+    Reserve,
     Slices,
     TransactionOperation,
     collect,
+    encoded_length_max,
 )
 from pykafka_core.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 from pykafka_core.types import TRANSACTION_TOPIC
+
+_ROW_BYTES = 160
+"""Size of a row, encoded and as an object, without its transactional id."""
 
 
 def handle(
@@ -53,13 +60,15 @@ def handle(
         for index, partition in topic.partitions.items()
         if partition.leader == context.node.node_id
     ]
-    return Coordinate(led, partial(_answer, filters, context.now_ms, unknown))
+    return Coordinate(led, partial(_reserve, filters, context.now_ms, unknown))
 
 
-def _answer(
+def _reserve(
     filters: TransactionFilters, now_ms: int, unknown: list[str], results: Sequence[Coordinated]
-) -> Slices[ListTransactionsResponse]:
-    rows: list[ListTransactionsResponse.TransactionState] = []
+) -> Slices[Made]:
+    """Choose the transactions, and reserve the memory of the response."""
+    chosen: list[Transaction] = []
+    size = sum(map(encoded_length_max, unknown))
     for result in results:
         if result.error_code == NotCoordinatorError.code:
             continue  # another node leads the partition now, and lists its transactions
@@ -69,5 +78,11 @@ def _answer(
         for transaction in result.answer:
             yield
             if filters.take(transaction, now_ms):
-                rows.append(listed(transaction))
+                chosen.append(transaction)
+                size += _ROW_BYTES + encoded_length_max(transaction.transactional_id)
+    return Reserve(size, partial(_answer, unknown, chosen))
+
+
+def _answer(unknown: list[str], chosen: Sequence[Transaction]) -> Slices[ListTransactionsResponse]:
+    rows = yield from collect(map(listed, chosen))
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=rows)

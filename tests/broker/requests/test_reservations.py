@@ -1,24 +1,29 @@
 """Large responses reserve their memory before they are built."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from pykafka_core._core import Cancelled
 from pykafka_core.coordinator.group.offsets.fetch import fetch_offsets
-from pykafka_core.handlers.groups import consumer_group_describe
+from pykafka_core.handlers.groups import consumer_group_describe, list_groups
 from pykafka_core.handlers.offsets import offset_fetch
+from pykafka_core.handlers.transactions import list_transactions
 from pykafka_core.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
+    ListGroupsRequest,
+    ListTransactionsRequest,
     Message,
     OffsetFetchRequest,
 )
 from tests.handlers.group_requests import broker_with_coordinator, join_request, joined
 from tests.handlers.offset_requests import broker_with_topic, commit
+from tests.handlers.transaction_requests import producer_of, transactional_broker
 from tests.support.simulated.broker import SimulatedBroker
 
 PARTITIONS, REPEATED = 100, 100
@@ -44,6 +49,24 @@ def broker_with_large_member() -> SimulatedBroker:
     return broker
 
 
+def long_names(count: int = 50) -> Iterator[str]:
+    return (f"{number:0500}" for number in range(count))
+
+
+def broker_with_groups() -> SimulatedBroker:
+    broker = broker_with_coordinator()
+    for name in long_names():
+        joined(broker, name)
+    return broker
+
+
+def broker_with_transactions() -> SimulatedBroker:
+    broker = transactional_broker()
+    for name in long_names():
+        producer_of(broker, name)
+    return broker
+
+
 def fetch_of(group_id: str = "g", **fields: Any) -> OffsetFetchRequest:
     group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None, **fields)
     return OffsetFetchRequest(groups=[group] * REPEATED)
@@ -65,6 +88,8 @@ def waiting_for_memory(broker: SimulatedBroker, request: Message, version: int) 
         (broker_with_offsets, fetch_of(), 9),
         (broker_with_members, DescribeGroupsRequest(groups=["g"] * REPEATED), 5),
         (broker_with_large_member, DescribeGroupsRequest(groups=["g"]), 5),
+        (broker_with_groups, ListGroupsRequest(), 5),
+        (broker_with_transactions, ListTransactionsRequest(), 1),
     ],
 )
 def test_large_response_is_built_within_its_reservation(
@@ -123,6 +148,36 @@ def test_no_member_of_a_response_is_built_before_its_memory_is_reserved(
     broker.core.grant_memory()
     broker.run()
     assert len(built) == REPEATED
+
+
+@pytest.mark.parametrize(
+    ("make", "request_", "version", "row"),
+    [
+        (broker_with_groups, ListGroupsRequest(), 5, (list_groups, "_row")),
+        (broker_with_transactions, ListTransactionsRequest(), 1, (list_transactions, "listed")),
+    ],
+)
+def test_no_row_of_a_list_is_built_before_its_memory_is_reserved(
+    make: Callable[[], SimulatedBroker],
+    request_: Message,
+    version: int,
+    row: tuple[ModuleType, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[object] = []
+    real = getattr(*row)
+
+    def counted(*arguments: Any) -> object:
+        built.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(*row, counted)
+    broker = make()
+    waiting_for_memory(broker, request_, version)
+    assert built == []
+    broker.core.grant_memory()
+    broker.run()
+    assert len(built) == 50
 
 
 @pytest.fixture

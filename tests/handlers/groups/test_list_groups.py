@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from pykafka_core.handlers.groups.list_groups import _answer
-from pykafka_core.handlers.outcome import Coordinated, finish
+from pykafka_core.handlers.groups.list_groups import _reserve
+from pykafka_core.handlers.outcome import Coordinated, Reserve, finish
 from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     ListGroupsRequest,
@@ -59,5 +59,7 @@ def test_without_the_offsets_topic_there_are_no_groups() -> None:
 def test_loading_shard_returns_an_error_and_a_shard_of_another_node_does_not(
     code: int, expected: int
 ) -> None:
-    answer = finish(_answer([Coordinated(0, ()), Coordinated(code)]))
+    made = finish(_reserve([Coordinated(0, {}), Coordinated(code)]))
+    answer = finish(made.then()) if isinstance(made, Reserve) else made
+    assert isinstance(answer, ListGroupsResponse)
     assert (answer.error_code, answer.groups) == (expected, [])

@@ -1,5 +1,6 @@
 """DescribeGroups for classic groups; ListGroups for groups of both kinds."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Set
 from typing import NamedTuple
 
@@ -15,19 +16,18 @@ CLASSIC, CONSUMER = "classic", "consumer"
 """Types of groups in requests and responses."""
 
 
-class Listed(NamedTuple):
-    """One group in a list."""
+class Kind(NamedTuple):
+    """The part of a row of ListGroups that many groups share."""
 
-    group_id: str
     protocol_type: str
     state: str
-    group_type: str = CLASSIC
+    group_type: str
 
 
 def list_groups(
     states: Set[str], types: Set[str], state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Respond with a tuple of `Listed`.
+    """Respond with lists of group ids by `Kind`: one reference for each group.
 
     Args:
         states: Lower-case names of states; empty for all states.
@@ -36,24 +36,24 @@ def list_groups(
         waiter: The request.
         turn: The current turn.
     """
-    turn.answer(
-        waiter,
-        tuple(
-            listed
-            for listed in _listed(state)
-            if (not states or listed.state.lower() in states)
-            and (not types or listed.group_type in types)
-        ),
-    )
+    found: defaultdict[Kind, list[str]] = defaultdict(list)
+    for kind, group_id in _listed(state):
+        found[kind].append(group_id)
+    listed = {
+        kind: group_ids
+        for kind, group_ids in found.items()
+        if (not states or kind.state.lower() in states) and (not types or kind.group_type in types)
+    }
+    turn.answer(waiter, listed)
 
 
-def _listed(state: GroupState) -> Iterator[Listed]:
+def _listed(state: GroupState) -> Iterator[tuple[Kind, str]]:
     for classic in state.groups.values():
-        yield Listed(classic.group_id, classic.protocol_type or "", classic.state.value)
+        kind = Kind(classic.protocol_type or "", classic.state.value, CLASSIC)
+        yield kind, classic.group_id
     for consumers in state.consumer_groups.values():
-        yield Listed(
-            consumers.group_id, CONSUMER_PROTOCOL, consumers.state.value, group_type=CONSUMER
-        )
+        kind = Kind(CONSUMER_PROTOCOL, consumers.state.value, CONSUMER)
+        yield kind, consumers.group_id
 
 
 def describe_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
