@@ -299,11 +299,11 @@ def test_local_request_fails_when_the_broker_ends(
         local.wait()
 
 
-def test_control_plane_logs_only_through_the_guarded_log() -> None:
+def test_control_plane_logs_only_through_safe_logging() -> None:
     root = Path(pykafka_core.__file__).parent
     rooms = [root / name for name in ("broker", "handlers", "metadata", "config")]
     files = [path for room in rooms for path in sorted(room.rglob("*.py"))]
-    assert [path.name for path in files if "getLogger" in path.read_text()] == ["guarded_log.py"]
+    assert [path.name for path in files if "getLogger" in path.read_text()] == ["safe_logging.py"]
 
 
 def test_fake_core_supports_every_call_that_may_fail() -> None:
