@@ -3,7 +3,7 @@
 //!
 //! A verification guard is created in each log first. Then one event asks the control plane about
 //! all partitions of the request. Until it decides, the request is held, and no later request of
-//! the connection starts. RefusedAppend batches are not appended. Allowed batches are appended with
+//! the connection starts. Refused batches are not appended. Allowed batches are appended with
 //! the guard, which is invalid if a marker was written in the meantime. Batches of an open
 //! transaction skip all of this.
 //!

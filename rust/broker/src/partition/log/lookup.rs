@@ -81,7 +81,7 @@ impl LookUp<'_> {
 }
 
 impl Partition {
-    /// ResponseMemory one `ListOffsets` query within the records that the reader may see. Returns
+    /// Answers one `ListOffsets` query within the records that the reader may see. Returns
     /// `None` if a large batch must be read, and `look_up` does not permit it.
     ///
     /// # Errors
