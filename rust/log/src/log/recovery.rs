@@ -247,6 +247,7 @@ impl Inspection<'_> {
         let next_base = found.segments.get(index + 1).map(|next| next.base_offset);
         let end_max = found.end_max(index);
         let segment = &found.segments[index];
+        let is_compacted = segment.is_compacted(input);
         let Rebuilding { indexes, max, aborted } = rebuilt;
         let name = segment.name(FileKind::Log);
         let file = dir.open(&name)?;
@@ -257,7 +258,7 @@ impl Inspection<'_> {
                 Ok(Some(batch)) => {
                     let (position, log_end_offset) = (batch.position(), found.log_end_offset);
                     if !input
-                        .accepts(&batch, log_end_offset, end_max, segment.is_compacted(input))
+                        .accepts(&batch, log_end_offset, end_max, is_compacted)
                         .map_err(dir.error("read", &name))?
                     {
                         return Ok(valid_end);
