@@ -631,17 +631,19 @@ fn high_watermark_of_a_deleted_topic_reports_no_loss_in_the_one_created_again() 
     assert_eq!(directory.high_watermark("t", 0), Some(3));
 }
 
-/// The rows of the deleted topic became those of the new one.
-#[test]
-fn rows_get_no_topic_id_while_that_of_the_directory_cannot_be_read() {
+/// Gives the directory of a deleted topic a `partition.metadata` that cannot be read, after
+/// `change`, and checks that a topic created again is refused and gets no rows.
+fn assert_rows_keep_their_topic_id(change: impl Fn(&dyn Disk, &Path)) {
     let disk = memory();
     let directory = open(&disk);
     append(&open_log(&directory, "t"), 3, NOW_MS);
     directory.close(true).unwrap();
     let topic_ids = Path::new("/data/topic-id-checkpoint");
     let written = disk.read(topic_ids).unwrap();
-    let metadata = Path::new("/data/t-0/partition.metadata");
-    disk.write_atomically(metadata, b"version: 1\ntopic: t").unwrap();
+    let path = Path::new("/data/t-0");
+    change(&*disk, path);
+    let metadata = path.join("partition.metadata");
+    disk.write_atomically(&metadata, b"version: 1\ntopic: t").unwrap();
     let directory = open(&disk);
     let opened = directory.open_log("t", 0, [8; 16], Arc::default());
     assert!(matches!(opened, Err(OpenError::Malformed { .. })), "{opened:?}");
@@ -650,26 +652,20 @@ fn rows_get_no_topic_id_while_that_of_the_directory_cannot_be_read() {
     assert_eq!(disk.read(topic_ids).unwrap(), written);
 }
 
+/// The rows of the deleted topic became those of the new one.
+#[test]
+fn rows_get_no_topic_id_while_that_of_the_directory_cannot_be_read() {
+    assert_rows_keep_their_topic_id(|_, _| ());
+}
+
 /// The directory of the new topic is refused, so the rows stay those of the deleted one.
 #[test]
 fn rows_get_no_topic_id_while_the_directory_has_metadata_of_a_later_version() {
-    let disk = memory();
-    let directory = open(&disk);
-    append(&open_log(&directory, "t"), 3, NOW_MS);
-    directory.close(true).unwrap();
-    let topic_ids = Path::new("/data/topic-id-checkpoint");
-    let written = disk.read(topic_ids).unwrap();
-    let path = Path::new("/data/t-0");
-    for entry in disk.list(path).unwrap() {
-        disk.remove_file(&path.join(&entry.name)).unwrap();
-    }
-    let metadata = path.join("partition.metadata");
-    disk.write_atomically(&metadata, b"version: 1\ntopic: t").unwrap();
-    let directory = open(&disk);
-    let opened = directory.open_log("t", 0, [8; 16], Arc::default());
-    assert!(matches!(opened, Err(OpenError::Malformed { .. })), "{opened:?}");
-    directory.checkpoint(&[]).unwrap();
-    assert_eq!(disk.read(topic_ids).unwrap(), written);
+    assert_rows_keep_their_topic_id(|disk, path| {
+        for entry in disk.list(path).unwrap() {
+            disk.remove_file(&path.join(&entry.name)).unwrap();
+        }
+    });
 }
 
 /// The remaining digits name another partition.
