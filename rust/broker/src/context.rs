@@ -109,8 +109,7 @@ impl Context {
     /// Applies a step: updates the partitions, then publishes the new image.
     pub(crate) fn carry_out(&self, step: Step) {
         self.partitions.apply(&step.image, &step.changed, &step.deleted);
-        self.network.known_nodes.set(&step.image.hosts);
-        self.network.settings.store(step.image.settings.clone());
+        self.network.update(&step.image.settings, &step.image.hosts);
         self.image.store(Arc::new(step.image));
         self.partitions.host().upkeep_changed.notify_one();
         self.partitions.free(step.deleted);

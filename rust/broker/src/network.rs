@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use self::connections::Connections;
 use self::fault_injection::Gates;
-use self::known_nodes::KnownNodes;
+use self::known_nodes::{Hosts, KnownNodes};
 use self::memory::Memory;
 use self::outcome::Outcome;
 use crate::request::{ConnectionInfo, Header};
@@ -80,6 +80,14 @@ impl Network {
             serving: watch::Sender::new(false),
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Applies the settings and the addresses of the nodes of a new image.
+    pub(crate) fn update(&self, settings: &Arc<Settings>, hosts: &Arc<Hosts>) {
+        self.memory.set(settings);
+        self.known_nodes.set(hosts);
+        self.settings.store(settings.clone());
+        self.connections.limit_changed();
     }
 
     /// True once `stop` has started: new work is refused.

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 const LOOK_UP_EVERY: Duration = Duration::from_secs(30);
 
 /// Node ids of brokers with their registered hosts.
-type Hosts = Vec<(i32, Arc<str>)>;
+pub(crate) type Hosts = Vec<(i32, Arc<str>)>;
 type Found = HashMap<Arc<str>, Vec<IpAddr>>;
 
 pub(crate) struct KnownNodes {

@@ -226,11 +226,9 @@ impl Core {
                 .log_ring
                 .log(Level::Error, TARGET, || format!("a committed change is left out: {refusal}"));
         }
-        self.ctx.network.memory.set(&step.image.settings);
         let changes = self.fetchers.changes_of(&step);
         self.ctx.carry_out(step);
         self.fetchers.carry_out(changes);
-        self.ctx.network.connections.limit_changed();
         Ok(())
     }
 

@@ -53,7 +53,6 @@ impl Broker {
             ..ImageDelta::default()
         });
         broker.events();
-        broker.ctx.network.memory.set(&broker.ctx.image.load().settings);
         broker.ctx.network.serving.send_replace(true);
         let clock = broker.clock.clone();
         tokio::spawn(async move {
