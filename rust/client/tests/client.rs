@@ -58,7 +58,7 @@ impl Peer {
         Asked { api_key, api_version, correlation_id, body: body.to_vec() }
     }
 
-    async fn response(&mut self, asked: &Asked, body: &[u8]) {
+    async fn respond(&mut self, asked: &Asked, body: &[u8]) {
         let mut frame = Vec::new();
         response_header(asked.api_key, asked.api_version, asked.correlation_id, &mut frame);
         frame.extend_from_slice(body);
@@ -73,7 +73,7 @@ impl Peer {
     async fn tell_versions(&mut self) {
         let asked = self.next().await;
         assert_eq!((asked.api_key, asked.api_version), (ApiKey::API_VERSIONS, 3));
-        self.response(&asked, &versions(3)).await;
+        self.respond(&asked, &versions(3)).await;
     }
 
     async fn is_closed(&mut self) -> bool {
@@ -176,7 +176,7 @@ impl Setting {
         let mut peer = self.peer().await;
         peer.tell_versions().await;
         let asked = peer.next().await;
-        peer.response(&asked, b"first answer").await;
+        peer.respond(&asked, b"first answer").await;
         assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"first answer"))));
         peer
     }
@@ -208,8 +208,8 @@ async fn requests_are_sent_in_order_before_the_first_reply() {
     peer.tell_versions().await;
     let (one, two) = (peer.next().await, peer.next().await);
     assert_eq!((one.body.as_slice(), two.body.as_slice()), (&b"one"[..], &b"two"[..]));
-    peer.response(&one, b"to one").await;
-    peer.response(&two, b"to two").await;
+    peer.respond(&one, b"to one").await;
+    peer.respond(&two, b"to two").await;
     assert_eq!(first.await, Ok(Ok(Bytes::from_static(b"to one"))));
     assert_eq!(second.await, Ok(Ok(Bytes::from_static(b"to two"))));
     assert_eq!((setting.tried.load(Ordering::Relaxed), setting.client.open_count()), (1, 0));
@@ -226,7 +226,7 @@ async fn purposes_do_not_wait_for_each_other() {
     let mut other = setting.peer().await;
     other.tell_versions().await;
     let asked = other.next().await;
-    other.response(&asked, b"alive").await;
+    other.respond(&asked, b"alive").await;
     assert_eq!(fast.await, Ok(Ok(Bytes::from_static(b"alive"))));
     setting.client.disconnect(&destination("fetch"));
     assert_eq!(error_of(slow).await, SendError::Closed);
@@ -280,7 +280,7 @@ async fn the_end_of_a_connection_can_be_awaited_during_requests() {
     peer.tell_versions().await;
     let ended = setting.send("hello");
     let asked = peer.next().await;
-    peer.response(&asked, b"hello, too").await;
+    peer.respond(&asked, b"hello, too").await;
     assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"hello, too"))));
     let short = setting.watch(SECOND);
     assert_eq!(error_of(short).await, SendError::TimedOut);
@@ -300,12 +300,12 @@ async fn an_older_peer_is_asked_again_for_its_versions_in_version_0() {
     let mut peer = setting.peer().await;
     let asked = peer.next().await;
     let refusal = Response { error_code: 35, ..Response::default() };
-    peer.response(&asked, &encoded(0, &refusal)).await;
+    peer.respond(&asked, &encoded(0, &refusal)).await;
     let again = peer.next().await;
     assert_eq!((again.api_key, again.api_version), (ApiKey::API_VERSIONS, 0));
-    peer.response(&again, &versions(0)).await;
+    peer.respond(&again, &versions(0)).await;
     let asked = peer.next().await;
-    peer.response(&asked, b"hello, too").await;
+    peer.respond(&asked, b"hello, too").await;
     assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"hello, too"))));
 }
 
@@ -357,7 +357,7 @@ async fn a_timeout_before_the_versions_are_known_fails_only_its_request() {
     peer.tell_versions().await;
     let asked = peer.next().await;
     assert_eq!(asked.body, b"other");
-    peer.response(&asked, b"in time").await;
+    peer.respond(&asked, b"in time").await;
     assert_eq!(other.await, Ok(Ok(Bytes::from_static(b"in time"))));
 }
 
@@ -421,11 +421,11 @@ async fn large_requests_and_replies_can_cross() {
     let asked = peer.next().await;
     // The peer reads nothing more until its response is sent, and the client has more to write than
     // the pipe can hold.
-    peer.response(&asked, large.as_bytes()).await;
+    peer.respond(&asked, large.as_bytes()).await;
     assert_eq!(one.await.expect("it ends").expect("an answer").len(), large.len());
     let asked = peer.next().await;
     assert_eq!(asked.body.len(), large.len());
-    peer.response(&asked, b"").await;
+    peer.respond(&asked, b"").await;
     assert_eq!(two.await, Ok(Ok(Bytes::new())));
 }
 

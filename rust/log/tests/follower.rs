@@ -157,7 +157,7 @@ fn batch_beyond_the_offsets_of_the_active_segment_starts_a_segment_at_its_offset
 }
 
 #[test]
-fn a_partial_batch_at_the_end_of_an_response_is_left_out() {
+fn a_partial_batch_at_the_end_of_a_response_is_left_out() {
     let (log, _) = bench(1 << 20).open(true);
     let first = stored(0, 0, 2, 10);
     for cut in [1, 20, 70] {

@@ -53,12 +53,12 @@ pub(crate) fn dispatch(
     let bytes_max = response_size::bytes_max(&image, key, version, &body);
     drop(image);
     if let Some(room) = ctx.network.memory.responses.try_room(bytes_max) {
-        return response_in_room(ctx, conn, header, body, room);
+        return respond_in_room(ctx, conn, header, body, room);
     }
     let (ctx, conn, header) = (ctx.clone(), conn.clone(), header.clone());
     Outcome::Pending(Box::pin(async move {
         let room = ctx.network.memory.responses.room(bytes_max, &*ctx.clock).await;
-        response_in_room(&ctx, &conn, &header, body, room)
+        respond_in_room(&ctx, &conn, &header, body, room)
     }))
 }
 
@@ -67,7 +67,7 @@ fn is_answered_here(conn: &ConnectionInfo, key: ApiKey) -> bool {
     conn.controller_apis.is_none() || key == ApiKey::API_VERSIONS
 }
 
-fn response_in_room(
+fn respond_in_room(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
     header: &Header,

@@ -181,20 +181,20 @@ fn bytes_max(ctx: &Context, wanted: i32) -> i64 {
 fn read_or_wait(fetch: PendingFetch, mut room: Share) -> Outcome {
     let wanted = usize::try_from(fetch.limits.bytes_max).unwrap_or(0);
     if wanted == 0 {
-        return response_or_park(fetch, room, 0);
+        return respond_or_park(fetch, room, 0);
     }
     match fetch.ctx.network.memory.responses.widen(&mut room, wanted) {
         0 => Outcome::Pending(Box::pin(async move {
             let ctx = fetch.ctx.clone();
             let room =
                 ctx.network.memory.responses.wider(room, WIDENED_BYTES_MIN, &*ctx.clock).await;
-            response_or_park(fetch, room, WIDENED_BYTES_MIN)
+            respond_or_park(fetch, room, WIDENED_BYTES_MIN)
         })),
-        memory_max => response_or_park(fetch, room, memory_max),
+        memory_max => respond_or_park(fetch, room, memory_max),
     }
 }
 
-fn response_or_park(fetch: PendingFetch, room: Share, memory_max: usize) -> Outcome {
+fn respond_or_park(fetch: PendingFetch, room: Share, memory_max: usize) -> Outcome {
     if !fetch.is_long() {
         return read(fetch, room, memory_max);
     }

@@ -208,7 +208,7 @@ impl FetchSession {
 
     /// Records the state of a partition in the response. Returns true if an incremental response
     /// must include it.
-    pub fn response(&mut self, key: &PartitionKey, state: FetchedState) -> bool {
+    pub fn record(&mut self, key: &PartitionKey, state: FetchedState) -> bool {
         let Some(place) = self.places.get(key).copied() else { return true };
         let Some(cached) = self.partitions.get_mut(&place) else { return true };
         let changed = cached.high_watermark != state.high_watermark

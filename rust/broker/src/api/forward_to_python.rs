@@ -89,7 +89,7 @@ async fn answered(
             NextStep::Reserve { token, bytes, next } => {
                 // A holder of memory must not wait for more.
                 drop(room.take_response());
-                room.reserve_answer(ctx.network.memory.responses.room(bytes, &*ctx.clock).await);
+                room.reserve_response(ctx.network.memory.responses.room(bytes, &*ctx.clock).await);
                 ctx.events.push(Event::Maintained { token, error_code: 0, offset: -1 });
                 said = next;
             }

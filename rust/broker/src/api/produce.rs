@@ -108,7 +108,7 @@ fn begin(
     }
     let produced = Produced { appends, response, timeout_ms: plan.timeout_ms };
     if verification.is_empty() {
-        return produced.response(ctx, conn);
+        return produced.respond(ctx, conn);
     }
     let transactional_id = String::from_utf8_lossy(&transactional_id);
     verification.ask(ctx, conn, &transactional_id, produced)

@@ -100,7 +100,7 @@ impl<T: Transport> Connection<T> {
     async fn serve_to_its_end(&mut self) -> Ended {
         let Err(ended) = self.serve().await;
         match ended {
-            Ended::Refused(_) => match self.response_begun().await {
+            Ended::Refused(_) => match self.respond_to_begun().await {
                 Ok(()) => ended,
                 Err(other) => other,
             },
@@ -241,7 +241,7 @@ impl<T: Transport> Connection<T> {
     }
 
     /// Sends the responses to all requests that have started.
-    async fn response_begun(&mut self) -> Result<(), Ended> {
+    async fn respond_to_begun(&mut self) -> Result<(), Ended> {
         loop {
             self.gather().await?;
             self.flush().await?;

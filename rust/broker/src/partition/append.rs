@@ -181,9 +181,9 @@ impl Partition {
         let result = self.host.writers.run_here(moment, write);
         let mut guard = self.lock();
         guard.queue.end_work();
-        let told = guard.appended(log, vec![(queued, result)]).pop();
+        let reported = guard.appended(log, vec![(queued, result)]).pop();
         guard.give_right_back(writer);
-        told.map(|(_, outcome)| outcome)
+        reported.map(|(_, outcome)| outcome)
     }
 
     /// Returns `None` if it is large and has no permit; otherwise frees the permit.

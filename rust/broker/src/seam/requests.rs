@@ -101,7 +101,7 @@ impl Room {
     }
 
     /// Sets the reservation for the response.
-    pub(crate) fn reserve_answer(&self, share: Share) {
+    pub(crate) fn reserve_response(&self, share: Share) {
         self.held.lock().response = Some(share);
     }
 

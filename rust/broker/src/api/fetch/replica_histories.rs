@@ -106,7 +106,7 @@ impl World {
             }
             Step::Lead { of_another } => self.lead(of_another),
             Step::Propose { isr, accepts } => self.propose(isr, accepts),
-            Step::Response { arrives } => self.response(arrives),
+            Step::Response { arrives } => self.respond(arrives),
             Step::Image => self.image(),
             Step::Pass { ms } => {
                 self.broker.clock.advance_ms(ms);
@@ -184,7 +184,7 @@ impl World {
         self.responses.push((proposal, outcome));
     }
 
-    fn response(&mut self, arrives: bool) {
+    fn respond(&mut self, arrives: bool) {
         let Some((proposal, outcome)) = self.responses.pop() else { return };
         if !arrives {
             self.broker.ctx.partitions.settle_isr(proposal, IsrOutcome::Unknown);

@@ -190,8 +190,8 @@ fn a_waiting_follower_that_left_the_assignment_gets_no_records() {
     let waiting = pending(fetch(3, 0).waiting(1).of(&broker));
     broker.replicate(replicated(1, &[1, 2], &[1, 2]), &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
-    let told = response(Outcome::Pending(waiting));
-    assert_eq!((told.error_code, values_count(&told)), (UNKNOWN_LEADER_EPOCH, 0));
+    let response = response(Outcome::Pending(waiting));
+    assert_eq!((response.error_code, values_count(&response)), (UNKNOWN_LEADER_EPOCH, 0));
 }
 
 /// contract/replication.md#10: records that were appended during a fetch do not count as lag.
@@ -244,9 +244,9 @@ fn a_fetch_that_diverges_records_no_progress() {
     let diverging = fetch(2, 4).with(|partition| {
         (partition.current_leader_epoch, partition.last_fetched_epoch) = (2, 0);
     });
-    let told = diverging.response(&broker);
-    assert_eq!(told.diverging_epoch, EpochEndOffset { epoch: 0, end_offset: 2 });
-    assert_eq!((told.error_code, values_count(&told), told.high_watermark), (0, 0, 0));
+    let response = diverging.response(&broker);
+    assert_eq!(response.diverging_epoch, EpochEndOffset { epoch: 0, end_offset: 2 });
+    assert_eq!((response.error_code, values_count(&response), response.high_watermark), (0, 0, 0));
     let same = fetch(2, 4).with(|partition| {
         (partition.current_leader_epoch, partition.last_fetched_epoch) = (2, 2);
     });

@@ -218,7 +218,7 @@ impl PendingFetch {
             SessionUse::None => (SESSION_NONE, vec![true; fetched.len()]),
             SessionUse::New(mut session) => {
                 for (key, fetched) in answered() {
-                    session.response(key, state_of(fetched));
+                    session.record(key, state_of(fetched));
                 }
                 let slots = self.ctx.image.load().settings.fetch_session_slots;
                 let now_ns = self.ctx.clock.now_ns();
@@ -228,7 +228,7 @@ impl PendingFetch {
             SessionUse::Continued(id, shared) => {
                 let mut session = shared.lock();
                 let told = answered()
-                    .map(|(key, fetched)| session.response(key, state_of(fetched)))
+                    .map(|(key, fetched)| session.record(key, state_of(fetched)))
                     .collect();
                 (id, told)
             }

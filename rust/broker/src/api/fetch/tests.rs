@@ -165,7 +165,7 @@ fn parked_fetch_waits_for_min_bytes_and_returns_fewer_at_its_timeout() {
 
 /// Appends batches that together exceed the records of one response, for a broker with a
 /// `memory_max` of 1 MiB.
-fn append_more_than_an_response_holds(broker: &Broker) {
+fn append_more_than_a_response_holds(broker: &Broker) {
     let value = "x".repeat(30_000);
     (0..3).for_each(|_| _ = broker.append(&batch(&[&value])));
 }
@@ -177,7 +177,7 @@ fn fetch_with_min_bytes_above_the_reply_limit_waits_only_for_the_limit() {
     (large.max_wait_ms, large.min_bytes) = (60_000, 1 << 20);
     let mut waiting = pending(broker.fetch(12, &large));
     assert!(poll(&mut waiting).is_none());
-    append_more_than_an_response_holds(&broker);
+    append_more_than_a_response_holds(&broker);
     let waiting = poll(&mut waiting).expect("it waits for no more");
     for outcome in [waiting, broker.fetch(12, &large)] {
         assert!(matches!(outcome, Outcome::Reply(_)), "it waits although no more can be answered");
@@ -189,7 +189,7 @@ fn fetch_with_min_bytes_above_the_reply_limit_waits_only_for_the_limit() {
 #[test]
 fn fetch_whose_min_bytes_is_its_maximum_gets_the_whole_batches_that_fit() {
     let broker = broker();
-    append_more_than_an_response_holds(&broker);
+    append_more_than_a_response_holds(&broker);
     for (bytes_max, partition_bytes_max) in [(70_000, 1 << 20), (1 << 20, 70_000)] {
         let mut limited = request(vec![wanting(0, 0)]);
         (limited.max_wait_ms, limited.min_bytes, limited.max_bytes) = (60_000, 70_000, bytes_max);
@@ -235,10 +235,10 @@ fn partition_named_twice_is_answered_once_as_last_requested() {
 fn only_errors_without_a_log_have_a_list_of_aborted_transactions() {
     let broker = broker();
     let response = response(12, broker.fetch(12, &request(vec![wanting(9, 0), wanting(0, 7)])));
-    let told: Vec<(i16, bool)> = (response.partitions.iter())
+    let outcomes: Vec<(i16, bool)> = (response.partitions.iter())
         .map(|p| (p.error_code, p.aborted_transactions.is_some()))
         .collect();
-    assert_eq!(told, [(3, true), (1, false)]);
+    assert_eq!(outcomes, [(3, true), (1, false)]);
 }
 
 #[test]

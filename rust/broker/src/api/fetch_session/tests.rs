@@ -52,21 +52,21 @@ fn switching_between_names_and_ids_is_rejected() {
 #[test]
 fn incremental_replies_contain_only_changed_partitions() {
     let mut session = session(1);
-    assert!(session.response(&key(0), quiet(5)), "the first answer is always told");
-    assert!(!session.response(&key(0), quiet(5)));
-    assert!(session.response(&key(0), quiet(6)));
-    assert!(session.response(&key(0), FetchedState { log_start_offset: 2, ..quiet(6) }));
+    assert!(session.record(&key(0), quiet(5)), "the first response always includes it");
+    assert!(!session.record(&key(0), quiet(5)));
+    assert!(session.record(&key(0), quiet(6)));
+    assert!(session.record(&key(0), FetchedState { log_start_offset: 2, ..quiet(6) }));
     let error = FetchedState { high_watermark: -1, must_tell: true, ..quiet(6) };
-    assert!(session.response(&key(0), error));
-    assert!(session.response(&key(0), error));
-    assert!(session.response(&key(0), quiet(6)), "after an error all is told again");
+    assert!(session.record(&key(0), error));
+    assert!(session.record(&key(0), error));
+    assert!(session.record(&key(0), quiet(6)), "the response after an error includes it again");
 }
 
 /// contract/kafka.md#27.
 #[test]
 fn partitions_with_data_move_to_the_back() {
     let mut session = session(3);
-    session.response(&key(0), FetchedState { has_records: true, ..quiet(1) });
+    session.record(&key(0), FetchedState { has_records: true, ..quiet(1) });
     let order: Vec<i32> = session.specs().map(|(key, _)| key.index).collect();
     assert_eq!(order, [1, 2, 0]);
     session.upsert(key(2), spec(9));
@@ -273,7 +273,7 @@ proptest! {
                 Step::Upsert(index, offset) => { session.upsert(key(index), spec(offset)); None }
                 Step::Forget(index) => { session.forget(&key(index)); None }
                 Step::Response { index, high_watermark, has_records, must_tell } => Some(
-                    session.response(
+                    session.record(
                         &key(index),
                         FetchedState { high_watermark, log_start_offset: 0, has_records, must_tell },
                     ),

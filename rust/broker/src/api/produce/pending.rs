@@ -145,7 +145,7 @@ impl Appends {
     /// Responds now or after the last outcome. Replicas have `timeout_ms` from the moment when the
     /// leader has written and synced all batches: Kafka's `appendRecords` does both before its wait
     /// starts.
-    pub(super) fn response(
+    pub(super) fn respond(
         self,
         ctx: &Arc<Context>,
         conn: &ConnectionInfo,
@@ -222,7 +222,7 @@ pub(super) struct Produced {
 }
 
 impl Produced {
-    pub(super) fn response(self, ctx: &Arc<Context>, conn: &ConnectionInfo) -> Outcome {
-        self.appends.response(ctx, conn, self.timeout_ms, self.response)
+    pub(super) fn respond(self, ctx: &Arc<Context>, conn: &ConnectionInfo) -> Outcome {
+        self.appends.respond(ctx, conn, self.timeout_ms, self.response)
     }
 }

@@ -108,7 +108,7 @@ impl Verification {
         let asked = self.open(&ctx, transactional_id);
         Outcome::Held(Box::pin(async move {
             let codes = asked.decided(deadline_ns).await;
-            self.settle(produced, codes.as_deref()).response(&ctx, &conn)
+            self.settle(produced, codes.as_deref()).respond(&ctx, &conn)
         }))
     }
 
@@ -239,7 +239,7 @@ fn is_unknown(error: KafkaError) -> bool {
 /// appended.
 fn refusal(error: KafkaError, version: i16) -> Option<RefusedAppend> {
     use KafkaError as E;
-    let told = match error {
+    let returned = match error {
         E::None => return None,
         E::ProducerFenced => E::InvalidProducerEpoch,
         E::TransactionAbortable if version < ABORTABLE_VERSION_MIN => E::InvalidTxnState,
@@ -253,12 +253,12 @@ fn refusal(error: KafkaError, version: i16) -> Option<RefusedAppend> {
         | E::NotCoordinator => E::NotEnoughReplicas,
         other => other,
     };
-    let message = match told {
+    let message = match returned {
         E::NotEnoughReplicas => Some(format!("the transaction could not be verified: {error}")),
         E::InvalidTxnState => Some("the partition is not part of the transaction".to_owned()),
         _ => None,
     };
-    Some(RefusedAppend { error: told, message })
+    Some(RefusedAppend { error: returned, message })
 }
 
 #[cfg(test)]
