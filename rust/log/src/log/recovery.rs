@@ -5,8 +5,8 @@
 //! Recovery has two steps. [`inspect()`] compares the files with a [`RecoveryInput`] and returns a
 //! [`Recovered`]: the whole log as a value, with a verdict and the required changes of the files.
 //! It gets a [`DirView`], which cannot change a file. [`apply`] makes those changes; no other step
-//! does. A read-only open, `doctor` and the inspection before a repair use the same value and
-//! change nothing. No open changes a damaged log.
+//! does. A read-only open, `LogDirectory::inspect` and the inspection before a repair use the same
+//! value and change nothing. No open changes a damaged log.
 //!
 //! A segment is *dirty* if it reaches beyond the recovery point of a log that was not closed
 //! cleanly, or if its indexes are missing or invalid. Dirty segments are read from the first byte:
