@@ -1,5 +1,4 @@
-//! Messages of `storage`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do
-//! not edit.
+//! Messages of `storage`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::schema::Type::{Bool, Bytes, Int16, Int32, Int64, Int8, Of, String, Uint32, Uuid};
 use crate::schema::{Kind, MAX, Message, Struct, field};
