@@ -63,9 +63,9 @@ class Connection(protocol.Connection):
 
     def receive_body(self) -> bytes:
         """Return the body of the next response; see `receive_frame`."""
-        answer = self.receive_frame()
-        assert answer[:4] == b"\0\0\0\1"
-        return answer[4:]
+        response = self.receive_frame()
+        assert response[:4] == b"\0\0\0\1"
+        return response[4:]
 
     def exchange(self, frame: bytes) -> bytes:
         """Send a frame; return the body of its response."""

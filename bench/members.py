@@ -37,9 +37,9 @@ class Member:
         self.connection.send_frame(frame(api, request))
 
     def receive(self, api: tuple[int, int]) -> Any:
-        answer: Any = decode_response(*api, self.connection.receive_body())
-        assert answer.error_code == 0, answer
-        return answer
+        response: Any = decode_response(*api, self.connection.receive_body())
+        assert response.error_code == 0, response
+        return response
 
     def join(self, metadata: bytes = b"m" * 20) -> None:
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)
@@ -54,10 +54,10 @@ class Member:
         self.send(JOIN_GROUP, request)
 
     def joined(self) -> None:
-        answer = self.receive(JOIN_GROUP)
-        self.member_id, self.leader = answer.member_id, answer.leader
-        self.generation_id = answer.generation_id
-        self.others = [member.member_id for member in answer.members]
+        response = self.receive(JOIN_GROUP)
+        self.member_id, self.leader = response.member_id, response.leader
+        self.generation_id = response.generation_id
+        self.others = [member.member_id for member in response.members]
 
     def sync(self) -> None:
         assignment = SyncGroupRequest.SyncGroupRequestAssignment
@@ -120,5 +120,5 @@ def find_coordinator(bootstrap_servers: str) -> None:
 
 def error_of(api: tuple[int, int], body: bytes) -> int:
     """Return the error code of a response that has one."""
-    answer: Any = decode_response(*api, body)
-    return int(answer.error_code)
+    response: Any = decode_response(*api, body)
+    return int(response.error_code)

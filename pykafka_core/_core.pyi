@@ -156,7 +156,7 @@ class Core:
 
         Unknown or closed ids are ignored.
         """
-    def reserve_answer(self, token: Token, request: int, bytes: int) -> None:
+    def reserve_response(self, token: Token, request: int, bytes: int) -> None:
         """Reserve memory for a response of at most ``bytes`` before it is built:
         ``Maintained(token)``.
 

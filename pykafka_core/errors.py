@@ -244,7 +244,7 @@ class OffsetMetadataTooLargeError(KafkaError, code=12, name="OFFSET_METADATA_TOO
 class NetworkError(
     KafkaError, code=13, name="NETWORK_EXCEPTION", retriable=True, refresh_metadata=True
 ):
-    """The connection broke before the answer came."""
+    """The connection broke before the response came."""
 
 
 class CoordinatorLoadInProgressError(

@@ -160,7 +160,7 @@ def _fetch(spark: Spark, target: Path, ivy_settings: str | Path | None) -> None:
                 if not target.exists():
                     raise
     except subprocess.TimeoutExpired as error:
-        reason = f"no answer in {FETCH_TIMEOUT_SECONDS} s"
+        reason = f"no response in {FETCH_TIMEOUT_SECONDS} s"
         raise ConnectorMissing(_explain(spark, [reason])) from error
     except OSError as error:
         raise ConnectorMissing(_explain(spark, [str(error)])) from error

@@ -97,9 +97,9 @@ def make_internal_topics(node: Any) -> None:
             "Assignments": assignments(node.nodes, INTERNAL_PARTITIONS),
             "Configs": [{"Name": key, "Value": value} for key, value in configs.items()],
         }
-        answer = node.connection.call("CreateTopics", 7, {"Topics": [topic], "timeoutMs": 30_000})
-        if answer["Topics"][0]["ErrorCode"] not in (0, TOPIC_ALREADY_EXISTS):
-            sys.exit(f"{name} could not be made: {answer}")
+        response = node.connection.call("CreateTopics", 7, {"Topics": [topic], "timeoutMs": 30_000})
+        if response["Topics"][0]["ErrorCode"] not in (0, TOPIC_ALREADY_EXISTS):
+            sys.exit(f"{name} could not be made: {response}")
 
 
 def main() -> int:

@@ -211,7 +211,7 @@ def look_up_large_batches(address: str, connections: int = 6, partitions: int = 
     _serves(address)
 
 
-def leave_answers(address: str, connections: int = 100, seconds: float = 3) -> None:
+def leave_responses(address: str, connections: int = 100, seconds: float = 3) -> None:
     """Request large responses on many connections repeatedly, and read none."""
     request = encode_frame(METADATA, 12, MetadataRequest(topics=None))
     with ExitStack() as stack:
@@ -240,8 +240,8 @@ def leave_offsets(address: str, connections: int = 60, repeated: int = 60) -> No
         for peer in peers:
             peer.sendall(fetching)
         _serves(address)
-        (answer,) = [receive(peers[-1], OFFSET_FETCH, 9)]
-        assert [len(group.topics[0].partitions) for group in answer.groups] == [3_000] * repeated
+        (response,) = [receive(peers[-1], OFFSET_FETCH, 9)]
+        assert [len(group.topics[0].partitions) for group in response.groups] == [3_000] * repeated
 
 
 def leave_descriptions(address: str, connections: int = 30, groups: int = 8) -> None:
@@ -257,8 +257,8 @@ def leave_descriptions(address: str, connections: int = 30, groups: int = 8) -> 
         for peer in peers:
             peer.sendall(describing)
         _serves(address)
-        answer = receive(peers[-1], DESCRIBE_GROUPS, 5)
-        assert [len(group.members[0].member_metadata) for group in answer.groups] == [
+        response = receive(peers[-1], DESCRIBE_GROUPS, 5)
+        assert [len(group.members[0].member_metadata) for group in response.groups] == [
             900_000
         ] * groups
 
@@ -361,8 +361,8 @@ def leave_records(address: str, connections: int = 60, batches: int = 8) -> None
     with ExitStack() as stack:
         filler = stack.enter_context(connected(address))
         filler.sendall(fetched)
-        (answer,) = receive(filler, FETCH, 12).responses
-        for _ in range(batches if answer.partitions[0].high_watermark == 0 else 0):
+        (response,) = receive(filler, FETCH, 12).responses
+        for _ in range(batches if response.partitions[0].high_watermark == 0 else 0):
             filler.sendall(produce_request(topic, batch_of(bytes(900_000))))
             receive(filler, PRODUCE, 12)
         peers = [stack.enter_context(connected(address)) for _ in range(connections)]
@@ -383,7 +383,7 @@ ATTACKS: dict[str, Callable[[str], None]] = {
         inflate_snappy_bombs,
         rewrite_bombs,
         look_up_large_batches,
-        leave_answers,
+        leave_responses,
         leave_offsets,
         leave_descriptions,
         leave_lists,

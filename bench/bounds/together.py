@@ -67,8 +67,8 @@ class _Honest:
 
     def _fetch(self, offset: int) -> bytes:
         self._consumer.sendall(fetch_request("orders", offset, 1, 60_000))
-        (answer,) = receive(self._consumer, FETCH, 12).responses
-        (partition,) = answer.partitions
+        (response,) = receive(self._consumer, FETCH, 12).responses
+        (partition,) = response.partitions
         assert partition.error_code == 0, f"fetch was refused with {partition.error_code}"
         return bytes(partition.records or b"")
 

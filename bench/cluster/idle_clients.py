@@ -102,9 +102,9 @@ class Writes:
 
     def _write(self, connection: Connection, frame: bytes) -> None:
         while not self._ends.is_set():
-            answer = decode_response(*PRODUCE, connection.exchange(frame))
-            assert isinstance(answer, ProduceResponse)
-            if answer.responses[0].partition_responses[0].error_code == requests.NO_ERROR:
+            response = decode_response(*PRODUCE, connection.exchange(frame))
+            assert isinstance(response, ProduceResponse)
+            if response.responses[0].partition_responses[0].error_code == requests.NO_ERROR:
                 self.acknowledged.append(time.monotonic())
             else:
                 time.sleep(LOOK_S)

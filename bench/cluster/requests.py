@@ -17,12 +17,12 @@ from pykafka_core.protocol.messages import (
 )
 
 NO_ERROR, NOBODY = 0, -1
-ANSWER_S, BETWEEN_ROUNDS_S = 30.0, 0.002
+RESPONSE_S, BETWEEN_ROUNDS_S = 30.0, 0.002
 Broker = MetadataResponse.MetadataResponseBroker
 Partition = MetadataResponse.MetadataResponsePartition
 
 
-def metadata(address: str, *topics: str, patience_s: float = ANSWER_S) -> MetadataResponse:
+def metadata(address: str, *topics: str, patience_s: float = RESPONSE_S) -> MetadataResponse:
     """Return one broker's metadata of the brokers and of some topics.
 
     Raises:
@@ -31,12 +31,12 @@ def metadata(address: str, *topics: str, patience_s: float = ANSWER_S) -> Metada
     wanted = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
     with Connection(address, patience_s) as connection:
-        answer = decode_response(*METADATA, connection.exchange(frame(METADATA, request)))
-    assert isinstance(answer, MetadataResponse)
-    return answer
+        response = decode_response(*METADATA, connection.exchange(frame(METADATA, request)))
+    assert isinstance(response, MetadataResponse)
+    return response
 
 
-def partitions(address: str, topic: str, patience_s: float = ANSWER_S) -> Sequence[Partition]:
+def partitions(address: str, topic: str, patience_s: float = RESPONSE_S) -> Sequence[Partition]:
     """Return the partitions of a topic in one broker's metadata; empty if it is unknown.
 
     Raises:
@@ -55,11 +55,11 @@ def replica_bytes(address: str, topic: str) -> int:
         OSError: The broker does not respond.
     """
     wanted = DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=[0])
-    with Connection(address, ANSWER_S) as connection:
+    with Connection(address, RESPONSE_S) as connection:
         asked = frame(DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=[wanted]))
-        answer = decode_response(*DESCRIBE_LOG_DIRS, connection.exchange(asked))
-    assert isinstance(answer, DescribeLogDirsResponse)
-    topics = (found for log_dir in answer.results for found in log_dir.topics)
+        response = decode_response(*DESCRIBE_LOG_DIRS, connection.exchange(asked))
+    assert isinstance(response, DescribeLogDirsResponse)
+    topics = (found for log_dir in response.results for found in log_dir.topics)
     return sum(partition.partition_size for found in topics for partition in found.partitions)
 
 
@@ -122,6 +122,6 @@ class Writer:
     def _is_taken(self) -> bool:
         if self._connection is None:
             return False
-        answer = decode_response(*PRODUCE, self._connection.exchange(self._frame))
-        assert isinstance(answer, ProduceResponse)
-        return answer.responses[0].partition_responses[0].error_code == NO_ERROR
+        response = decode_response(*PRODUCE, self._connection.exchange(self._frame))
+        assert isinstance(response, ProduceResponse)
+        return response.responses[0].partition_responses[0].error_code == NO_ERROR

@@ -47,7 +47,7 @@ def ask_all(members: list[Member], frames: list[bytes]) -> list[bytes]:
 @pytest.mark.benchmark(group="control: 100 members", max_time=2)
 def test_heartbeats(timed: Timed, members: list[Member]) -> None:
     frames = [member.heartbeat() for member in members]
-    assert {error_of(HEARTBEAT, answer) for answer in ask_all(members, frames)} == {0}
+    assert {error_of(HEARTBEAT, response) for response in ask_all(members, frames)} == {0}
     timed(lambda: ask_all(members, frames), records=MEMBERS)
 
 
@@ -55,8 +55,8 @@ def test_heartbeats(timed: Timed, members: list[Member]) -> None:
 def test_commits_of_10_partitions(timed: Timed, members: list[Member]) -> None:
     frames = [member.commit(PARTITIONS) for member in members]
     for body in ask_all(members, frames):
-        answer: Any = decode_response(*OFFSET_COMMIT, body)
-        assert [row.error_code for row in answer.topics[0].partitions] == [0] * PARTITIONS
+        response: Any = decode_response(*OFFSET_COMMIT, body)
+        assert [row.error_code for row in response.topics[0].partitions] == [0] * PARTITIONS
     timed(lambda: ask_all(members, frames), records=MEMBERS)
 
 

@@ -46,6 +46,6 @@ def _commit(connection: Connection, group_id: str) -> None:
         ],
     )
     request = OffsetCommitRequest(group_id=group_id, topics=[topic])
-    answer = decode_response(*OFFSET_COMMIT, connection.exchange(frame(OFFSET_COMMIT, request)))
-    assert isinstance(answer, OffsetCommitResponse)
-    assert {row.error_code for row in answer.topics[0].partitions} == {0}
+    response = decode_response(*OFFSET_COMMIT, connection.exchange(frame(OFFSET_COMMIT, request)))
+    assert isinstance(response, OffsetCommitResponse)
+    assert {row.error_code for row in response.topics[0].partitions} == {0}

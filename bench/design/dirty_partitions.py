@@ -33,8 +33,8 @@ def request(count: int) -> bytes:
     return frame(PRODUCE, ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic]))
 
 
-def check(answer: bytes, count: int) -> None:
-    response = decode_response(*PRODUCE, answer)
+def check(body: bytes, count: int) -> None:
+    response = decode_response(*PRODUCE, body)
     assert isinstance(response, ProduceResponse)
     partitions = response.responses[0].partition_responses
     assert [partition.error_code for partition in partitions] == [0] * count

@@ -68,13 +68,13 @@ def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 def wait_in_vain(bootstrap: str, end: float) -> int:
     """Fetch from an empty log until ``end``; count the responses, none early."""
-    answers = 0
+    responses = 0
     with Connection(bootstrap) as connection:
         while (start := time.perf_counter()) < end:
             assert not check_fetched(connection.exchange(LONG_POLL))
             assert time.perf_counter() - start >= WAIT_MS / 1000, "answered before its time"
-            answers += 1
-    return answers
+            responses += 1
+    return responses
 
 
 def measure(bootstrap: str, seconds: float, pause_s: float) -> dict[str, list[float]]:

@@ -199,7 +199,7 @@ def measure(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
         if scenario.stall_ms:
             wait_stalled(stand)
         begun, stolen = time.monotonic(), stolen_seconds()
-        answers = probes.ask_all(asked, seconds)
+        responses = probes.ask_all(asked, seconds)
         stolen = (stolen_seconds() - stolen) / (time.monotonic() - begun) / (os.cpu_count() or 1)
     ran, waited = (
         now - then for now, then in zip(scheduled_ns(stand.peer.pid), before, strict=True)
@@ -213,8 +213,8 @@ def measure(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
         "load": done,
     }
     return [
-        {"scenario": scenario.name, "probe": probe, "peer": stand.name} | answer | about
-        for probe, answer in answers.items()
+        {"scenario": scenario.name, "probe": probe, "peer": stand.name} | response | about
+        for probe, response in responses.items()
     ]
 
 

@@ -49,8 +49,8 @@ def never_join_again(connection: Connection, _number: int, topic: str) -> Iterat
         one = frame(JOIN_WITH_ID, request)
         for _ in range(GHOSTS_OF_A_GROUP):
             body = connection.exchange(one)
-            answer: Any = decode_response(*JOIN_WITH_ID, body)
-            assert answer.error_code in JOIN_CODES, answer
+            response: Any = decode_response(*JOIN_WITH_ID, body)
+            assert response.error_code in JOIN_CODES, response
             yield len(one) + len(body)
 
 
@@ -119,9 +119,9 @@ def _some(random: Random) -> list[str]:
 def _ask(connection: Connection, beat: ConsumerGroupHeartbeatRequest) -> int:
     one = frame(CONSUMER_GROUP_HEARTBEAT, beat)
     body = connection.exchange(one)
-    answer: Any = decode_response(*CONSUMER_GROUP_HEARTBEAT, body[1:])
-    assert answer.error_code == 0, answer
-    beat.member_id, beat.member_epoch = answer.member_id, answer.member_epoch
+    response: Any = decode_response(*CONSUMER_GROUP_HEARTBEAT, body[1:])
+    assert response.error_code == 0, response
+    beat.member_id, beat.member_epoch = response.member_id, response.member_epoch
     return len(one) + len(body)
 
 

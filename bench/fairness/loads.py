@@ -67,12 +67,12 @@ def idempotent(size: int) -> Load:
     """Return a load of idempotent producers with 5 requests in flight and acks=all."""
 
     def send(connection: Connection, number: int, topic: str) -> Iterator[int]:
-        answer = decode_response(*INIT_PRODUCER_ID, connection.exchange(init_producer_id()))
-        assert isinstance(answer, InitProducerIdResponse)
+        response = decode_response(*INIT_PRODUCER_ID, connection.exchange(init_producer_id()))
+        assert isinstance(response, InitProducerIdResponse)
         ready, count = batch(size, 900)
         sequence = 0
         for sent in range(sys.maxsize):
-            numbered = with_sequence(ready, answer.producer_id, sequence)
+            numbered = with_sequence(ready, response.producer_id, sequence)
             connection.send_frame(produce(topic, number, numbered, acks=-1))
             sequence += count
             if sent >= IN_FLIGHT - 1:
@@ -126,9 +126,9 @@ def growing_session(connection: Connection, _number: int, topic: str) -> Iterato
         session_id = 0
         for epoch in range(12):
             one = frame(FETCH, session_update(f"{topic}-{epoch}", session_id, epoch, 10_000))
-            answer = connection.exchange(one)
-            yield len(one) + len(answer)
-            _, error_code, session_id = struct.unpack_from(">ihi", answer)
+            response = connection.exchange(one)
+            yield len(one) + len(response)
+            _, error_code, session_id = struct.unpack_from(">ihi", response)
             if error_code or not session_id:
                 break
 

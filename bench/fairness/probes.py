@@ -61,9 +61,9 @@ def control(bootstrap: str) -> Iterator[Ask]:
     with Connection(bootstrap) as connection:
 
         def ask() -> None:
-            answer = decode_response(*CREATE_PARTITIONS, connection.exchange(question))
-            assert isinstance(answer, CreatePartitionsResponse)
-            assert answer.results[0].error_code == 0, answer
+            response = decode_response(*CREATE_PARTITIONS, connection.exchange(question))
+            assert isinstance(response, CreatePartitionsResponse)
+            assert response.results[0].error_code == 0, response
 
         yield ask
 

@@ -52,8 +52,8 @@ def fill(bootstrap: str, topic: str, ready: list[bytes], count: int) -> None:
     frames = [raw.frame(raw.PRODUCE, 1, raw.produce_body(topic, 0, batch)) for batch in ready]
     connection = raw.Raw(bootstrap)
     for begin in range(0, count, len(frames)):
-        for answer in connection.pipelined(frames[: count - begin], 5):
-            assert produce_error(answer, topic) == 0, answer
+        for response in connection.pipelined(frames[: count - begin], 5):
+            assert produce_error(response, topic) == 0, response
     connection.close()
 
 

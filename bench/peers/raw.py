@@ -96,10 +96,10 @@ class Raw(Connection):
 
     def pipelined(self, frames: Sequence[bytes], in_flight: int) -> list[bytes]:
         """Send all frames with at most `in_flight` outstanding; return the responses."""
-        answers: list[bytes] = []
+        responses: list[bytes] = []
         for n, one in enumerate(frames):
             if n >= in_flight:
-                answers.append(bytes(self.receive_view()))
+                responses.append(bytes(self.receive_view()))
             self.send_frame(one)
-        answers += [bytes(self.receive_view()) for _ in range(min(in_flight, len(frames)))]
-        return answers
+        responses += [bytes(self.receive_view()) for _ in range(min(in_flight, len(frames)))]
+        return responses

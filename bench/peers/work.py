@@ -45,16 +45,16 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
     connection.close()
 
 
-def fetch_error(answer: memoryview, topic: str) -> int:
+def fetch_error(response: memoryview, topic: str) -> int:
     """Return the error of the only partition in a Fetch v4 response."""
-    return int(struct.unpack_from(">h", answer, 4 + 4 + 4 + 2 + len(topic) + 4 + 4)[0])
+    return int(struct.unpack_from(">h", response, 4 + 4 + 4 + 2 + len(topic) + 4 + 4)[0])
 
 
-def fetch_records_size(answer: memoryview, topic: str) -> int:
+def fetch_records_size(response: memoryview, topic: str) -> int:
     """Return the size of the records of the only partition in a Fetch v4 response."""
     position = 4 + 4 + 4 + 2 + len(topic) + 4 + 4 + 2 + 8 + 8
-    (aborted,) = struct.unpack_from(">i", answer, position)
-    return int(struct.unpack_from(">i", answer, position + 4 + 16 * max(aborted, 0))[0])
+    (aborted,) = struct.unpack_from(">i", response, position)
+    return int(struct.unpack_from(">i", response, position + 4 + 16 * max(aborted, 0))[0])
 
 
 def confluent_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
@@ -189,16 +189,16 @@ def raw_send(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> 
     frames = [one] * max(1, total_bytes // len(ready))
     connection = raw.Raw(bootstrap)
     with clock() as seconds:
-        answers = connection.pipelined(frames, 5)
+        responses = connection.pipelined(frames, 5)
     connection.close()
-    for answer in answers:
-        assert produce_error(answer, topic) == 0, answer
+    for response in responses:
+        assert produce_error(response, topic) == 0, response
     return {"bytes/s": len(ready) * len(frames) / seconds()}
 
 
-def produce_error(answer: bytes, topic: str) -> int:
+def produce_error(response: bytes, topic: str) -> int:
     """Return the error of the only partition in a Produce v7 response."""
-    return int(struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic) + 4 + 4)[0])
+    return int(struct.unpack_from(">h", response, 4 + 4 + 2 + len(topic) + 4 + 4)[0])
 
 
 def one_record_requests(bootstrap: str, topic: str, count: int) -> Figures:
@@ -228,9 +228,9 @@ def raw_fetch(bootstrap: str, topic: str, size: int, total_bytes: int) -> Figure
     with clock() as seconds:
         while seen < total_bytes:
             connection.send_frame(one)
-            answer = connection.receive_view()
-            assert fetch_error(answer, topic) == 0
-            got = fetch_records_size(answer, topic)
+            response = connection.receive_view()
+            assert fetch_error(response, topic) == 0
+            got = fetch_records_size(response, topic)
             assert got > 0
             seen += got
     connection.close()
@@ -247,12 +247,12 @@ def latency(bootstrap: str, topic: str, count: int) -> Figures:
         reader.send_frame(raw.frame(raw.FETCH, 1, raw.fetch_body(topic, offset, 65536)))
         begun = time.perf_counter()
         writer.send_frame(produce)
-        answer = writer.receive_view()
+        response = writer.receive_view()
         acknowledged.append(time.perf_counter() - begun)
-        assert produce_error(bytes(answer), topic) == 0
-        answer = reader.receive_view()
+        assert produce_error(bytes(response), topic) == 0
+        response = reader.receive_view()
         consumed.append(time.perf_counter() - begun)
-        assert fetch_records_size(answer, topic) > 0
+        assert fetch_records_size(response, topic) > 0
     writer.close()
     reader.close()
     p99 = count * 99 // 100

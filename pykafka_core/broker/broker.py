@@ -353,7 +353,7 @@ class Broker:
         ``batches_appended``, ``records_appended``, ``bytes_appended`` (as stored) and
         ``bytes_appended_uncompressed`` count the batches that clients produced, each once; together
         with ``bytes_received`` and ``bytes_sent`` they show the throughput. Values that
-        ``memory_max`` limits: ``input_held_bytes``, ``answers_held_bytes``,
+        ``memory_max`` limits: ``input_held_bytes``, ``responses_held_bytes``,
         ``requests_parked_bytes``, and the ``connections_muted`` that wait for memory.
         """
         self._check_usable()

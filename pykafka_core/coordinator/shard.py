@@ -68,7 +68,7 @@ class Turn:
 
     Attributes:
         records: Records to append, in order.
-        answers: Pending requests and their responses, sent after the commit. An `int` is an error
+        responses: Pending requests and their responses, sent after the commit. An `int` is an error
             code.
         effects: Actions for the runtime after the commit, in order.
         stamp: The transaction of all records, or the transaction that the turn ends; then there are
@@ -76,13 +76,13 @@ class Turn:
     """
 
     __slots__ = (
-        "answers",
         "bytes_left",
         "due_ns",
         "effects",
         "now_ms",
         "now_ns",
         "records",
+        "responses",
         "stamp",
     )
 
@@ -92,7 +92,7 @@ class Turn:
         self.due_ns = now_ns if due_ns is None else due_ns
         self.bytes_left = bytes_max
         self.records: list[KeyValue] = []
-        self.answers: list[tuple[Waiter, object]] = []
+        self.responses: list[tuple[Waiter, object]] = []
         self.effects: list[object] = []
         self.stamp: Within | TransactionEnd | None = None
 
@@ -128,9 +128,9 @@ class Turn:
             self.records.append(record)
         return len(self.records) - before
 
-    def answer(self, waiter: Waiter, answer: object) -> None:
+    def respond(self, waiter: Waiter, response: object) -> None:
         """Respond to a pending request. Each gets one response, in this turn or in a later one."""
-        self.answers.append((waiter, answer))
+        self.responses.append((waiter, response))
 
     def then(self, effect: object) -> None:
         """Add an action for the runtime after this turn is committed.

@@ -69,13 +69,13 @@ LogCommand = DeleteBefore | DescribeLogs | DescribeLogProducers | WriteMarker
 class Maintained(NamedTuple):
     """The result of a `LogCommand`: 0, or an error code.
 
-    ``offset`` is the new log start offset of a `DeleteBefore`. ``answer`` is the result of a query:
+    ``offset`` is the new log start offset of a `DeleteBefore`. ``value`` is the result of a query:
     `_core.LogDirs`, or a sequence of `_core.ProducerState`.
     """
 
     error_code: int
     offset: int
-    answer: object = None
+    value: object = None
 
 
 class Maintain(NamedTuple):
@@ -110,7 +110,7 @@ class TransactionOperation(NamedTuple):
 class TransactionQuestion(NamedTuple):
     """A query about partitions to the coordinator of a transaction, on any node (KIP-890).
 
-    The answer is that of `add_partitions` or `verify_partitions` of
+    The response is that of `add_partitions` or `verify_partitions` of
     `pykafka_core.coordinator.transaction`, or an error code: the coordinator's, or
     NETWORK_EXCEPTION if it does not answer.
 
@@ -133,10 +133,10 @@ ShardOperation = GroupOperation | TransactionOperation | TransactionQuestion
 
 
 class Coordinated(NamedTuple):
-    """The result of an operation: 0 and the shard's answer, or an error code."""
+    """The result of an operation: 0 and the shard's response, or an error code."""
 
     error_code: int
-    answer: object = None
+    value: object = None
 
 
 class Coordinate(NamedTuple):

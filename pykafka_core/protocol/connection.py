@@ -112,12 +112,12 @@ class Connection:
         self._file.close()
         self._socket.close()
 
-    def ask(self, api_key: int, version: int, request: Message, answer: type[T]) -> T:
+    def ask(self, api_key: int, version: int, request: Message, response_type: type[T]) -> T:
         """Send a request and wait for its response.
 
         Args:
             version: The version of the API; a broker that does not have it closes the connection.
-            answer: The class of the response.
+            response_type: The class of the response.
 
         Raises:
             OSError: The broker closed the connection (ConnectionError), or was too slow
@@ -126,9 +126,11 @@ class Connection:
                 large.
         """
         self.send(api_key, version, request)
-        return self.receive(answer)
+        return self.receive(response_type)
 
-    def ask_newest(self, api_key: int, version_max: int, request: Message, answer: type[T]) -> T:
+    def ask_newest(
+        self, api_key: int, version_max: int, request: Message, response_type: type[T]
+    ) -> T:
         """Send a request in the newest version that the broker has, and wait for its response.
 
         Args:
@@ -145,7 +147,7 @@ class Connection:
             raise UnsupportedVersionError(
                 f"the broker has no version of API {api_key} up to {version_max}"
             )
-        return self.ask(api_key, version, request, answer)
+        return self.ask(api_key, version, request, response_type)
 
     def versions(self) -> Mapping[int, tuple[int, int]]:
         """Return the first and last version of each API of the broker, both inclusive.
@@ -190,11 +192,11 @@ class Connection:
         self.send_frame(frame)
         self._pending.append(pending)
 
-    def receive(self, answer: type[T]) -> T:
+    def receive(self, response_type: type[T]) -> T:
         """Wait for the response to the oldest request of `send` that has none.
 
         Args:
-            answer: The class of the response.
+            response_type: The class of the response.
 
         Raises:
             OSError: See `ask`.
@@ -206,8 +208,10 @@ class Connection:
             raise ProtocolError("the response belongs to another request")
         body = frame[_header_bytes(frame, pending) :]
         response = decode_response(pending.api_key, pending.version, body)
-        if not isinstance(response, answer):
-            raise TypeError(f"the response is a {type(response).__name__}, not {answer.__name__}")
+        if not isinstance(response, response_type):
+            raise TypeError(
+                f"the response is a {type(response).__name__}, not {response_type.__name__}"
+            )
         return response
 
     def send_frame(self, frame: bytes) -> None:

@@ -6,7 +6,7 @@ from pykafka_core.errors import (
     InvalidRequestError,
     InvalidVoterKeyError,
 )
-from pykafka_core.quorum.events import Answer
+from pykafka_core.quorum.events import Respond
 from pykafka_core.quorum.roles import (
     Candidate,
     Follower,
@@ -19,9 +19,9 @@ from pykafka_core.quorum.roles import (
 from pykafka_core.quorum.rpc import (
     BeginQuorumEpoch,
     EndQuorumEpoch,
-    EpochAnswer,
+    EpochReply,
     Vote,
-    VoteAnswer,
+    VoteReply,
 )
 from pykafka_core.quorum.transitions import (
     count_pre_votes,
@@ -58,8 +58,8 @@ def on_vote(turn: Turn, number: int, vote: Vote) -> None:
         elif may_vote(turn, vote):
             granted = True
             _vote_for(turn, vote)
-    answer = VoteAnswer(error, turn.leader_id, turn.election.epoch, granted)
-    turn.emit(Answer(number, answer))
+    reply = VoteReply(error, turn.leader_id, turn.election.epoch, granted)
+    turn.emit(Respond(number, reply))
 
 
 def _vote_error(turn: Turn, vote: Vote) -> int:
@@ -143,7 +143,7 @@ def on_begin_quorum_epoch(turn: Turn, number: int, begin: BeginQuorumEpoch) -> N
         error = InvalidVoterKeyError.code
     if not error and not leaves_leader(turn, begin):
         _follow(turn, begin.leader_id, begin.epoch)
-    _answer_epoch(turn, number, error)
+    _respond_to_epoch(turn, number, error)
 
 
 def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
@@ -155,7 +155,7 @@ def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
         if isinstance(role, Follower) and turn.stands:
             wait = _turn_to_stand(turn, end)
             _stand_at(turn, role, turn.now_ms + wait)
-    _answer_epoch(turn, number, error)
+    _respond_to_epoch(turn, number, error)
 
 
 def on_gone(turn: Turn, node_id: int) -> None:
@@ -212,24 +212,24 @@ def leaves_leader(turn: Turn, begin: BeginQuorumEpoch) -> bool:
     return is_known and isinstance(turn.role, Prospective)
 
 
-def _answer_epoch(turn: Turn, number: int, error: int) -> None:
-    answer = EpochAnswer(error, turn.leader_id, turn.election.epoch)
-    turn.emit(Answer(number, answer))
+def _respond_to_epoch(turn: Turn, number: int, error: int) -> None:
+    reply = EpochReply(error, turn.leader_id, turn.election.epoch)
+    turn.emit(Respond(number, reply))
 
 
-# Answers.
+# Replies.
 
 
-def on_vote_answer(turn: Turn, node_id: int, asked: Vote, answer: VoteAnswer) -> None:
+def on_vote_reply(turn: Turn, node_id: int, asked: Vote, reply: VoteReply) -> None:
     """Count a vote if this replica still requests votes. Errors count as refusals."""
-    hear_of(turn, answer.leader_id, answer.epoch)
+    hear_of(turn, reply.leader_id, reply.epoch)
     role = turn.role
     if asked.epoch != turn.election.epoch or not isinstance(role, _ASKING[asked.pre_vote]):
         return
     assert isinstance(role, Prospective | Candidate)
     turn.role = (
         role._replace(granted=role.granted | {node_id})
-        if answer.granted and not answer.error_code
+        if reply.granted and not reply.error_code
         else role._replace(refused=role.refused | {node_id})
     )
     if isinstance(role, Prospective):
@@ -242,11 +242,11 @@ _ASKING: dict[bool, type[Role]] = {True: Prospective, False: Candidate}
 """State that requests votes, by whether they are pre-votes."""
 
 
-def on_epoch_answer(
-    turn: Turn, node_id: int, asked: BeginQuorumEpoch | EndQuorumEpoch, answer: EpochAnswer
+def on_epoch_reply(
+    turn: Turn, node_id: int, asked: BeginQuorumEpoch | EndQuorumEpoch, reply: EpochReply
 ) -> None:
     """Record that a voter received the message; an error means that it is another replica now."""
-    hear_of(turn, answer.leader_id, answer.epoch)
+    hear_of(turn, reply.leader_id, reply.epoch)
     role = turn.role
     if asked.epoch != turn.election.epoch:
         return

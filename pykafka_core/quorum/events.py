@@ -5,7 +5,7 @@ The driver's duties:
   complete in that order, once each, as `Appended` or `Truncated`, when they are on disk.
 - `Send` completes once, as `Replied`: with the response, or with None if the connection failed or
   the request timed out.
-- For an `Answer` with ``read_from``, read the log when the command is executed, not later.
+- For a `Respond` with ``read_from``, read the log when the command is executed, not later.
 - Before an event without a time, the value is moved to the current time (`Replica.at`). Otherwise a
   pending write would seem older than it is.
 - An event from outside carries its time of arrival. It must be handled before a `Tick` of a later
@@ -17,7 +17,7 @@ The driver's duties:
 from typing import NamedTuple
 
 from pykafka_core.quorum.quorum import Append, Appended, Committed, Proposal
-from pykafka_core.quorum.rpc import AnswerBody, Body
+from pykafka_core.quorum.rpc import Body, ReplyBody
 from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch, VoterSet
 
 # Events.
@@ -30,7 +30,7 @@ class Tick(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request from another replica; ``number`` is the driver's, for the `Answer`."""
+    """A request from another replica; ``number`` is the driver's, for the `Respond`."""
 
     now_ms: int
     number: int
@@ -46,7 +46,7 @@ class Replied(NamedTuple):
 
     now_ms: int
     correlation: int
-    answer: AnswerBody | None
+    reply: ReplyBody | None
     is_gone: bool = False
 
 
@@ -125,18 +125,18 @@ class Send(NamedTuple):
     timeout_ms: int
 
 
-class Answer(NamedTuple):
+class Respond(NamedTuple):
     """Command: respond to a request.
 
     Attributes:
         read_from: If set, whole batches of the log from this offset on are included: as many as fit
             into a response, and at least one. They exist, but may not be synced.
-        body: The driver adds the requested part to a `SnapshotAnswer` without an error, or an error
+        body: The driver adds the requested part to a `SnapshotReply` without an error, or an error
             if the part does not exist.
     """
 
     number: int
-    body: AnswerBody
+    body: ReplyBody
     read_from: int | None = None
 
 
@@ -204,5 +204,5 @@ class Failed(NamedTuple):
 
 
 Write = Append | AppendFetched | Truncate
-Command = Persist | Send | Answer | Write | StorePart | InstallSnapshot
+Command = Persist | Send | Respond | Write | StorePart | InstallSnapshot
 ReplicaOutput = Command | Committed | Advanced | InDoubt | LeaderChanged | Failed

@@ -18,7 +18,7 @@ from pykafka_core.quorum.events import (
 )
 from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.roles import Download, Follower, Unattached
-from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
+from pykafka_core.quorum.rpc import Fetch, FetchReply, FetchSnapshot, SnapshotReply
 from pykafka_core.quorum.transitions import hear_of, to_unattached
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import SNAPSHOT_BYTES_MAX, Batch, OffsetAndEpoch, VoterSet
@@ -45,36 +45,36 @@ def fetch(turn: Turn, node_id: int) -> None:
     turn.send(node_id, body)
 
 
-def on_fetch_answer(turn: Turn, node_id: int, answer: FetchAnswer) -> None:
+def on_fetch_reply(turn: Turn, node_id: int, reply: FetchReply) -> None:
     """Handle the leader's response."""
-    role = _heard_of_leader(turn, node_id, answer)
+    role = _heard_of_leader(turn, node_id, reply)
     if role is None:
         return
-    if answer.diverging is not None:
-        _truncate(turn, node_id, answer.diverging)
-    elif answer.snapshot_id is not None:
-        _fetch_snapshot(turn, node_id, answer.snapshot_id)
+    if reply.diverging is not None:
+        _truncate(turn, node_id, reply.diverging)
+    elif reply.snapshot_id is not None:
+        _fetch_snapshot(turn, node_id, reply.snapshot_id)
     else:
-        turn.role = role._replace(leader_high_watermark=answer.high_watermark)
-        _append(turn, node_id, answer.batches)
+        turn.role = role._replace(leader_high_watermark=reply.high_watermark)
+        _append(turn, node_id, reply.batches)
         follow_high_watermark(turn)
 
 
 def _heard_of_leader(
-    turn: Turn, node_id: int, answer: FetchAnswer | SnapshotAnswer, expected: tuple[int, ...] = ()
+    turn: Turn, node_id: int, reply: FetchReply | SnapshotReply, expected: tuple[int, ...] = ()
 ) -> Follower | None:
     """Return the follower's role if its leader responded without an unexpected error.
 
     Otherwise send no requests to the node for a while.
     """
     before = turn.election
-    hear_of(turn, answer.leader_id, answer.epoch)
-    is_error = answer.error_code and answer.error_code not in expected
+    hear_of(turn, reply.leader_id, reply.epoch)
+    is_error = reply.error_code and reply.error_code not in expected
     if is_error and turn.election != before:
         return None
     role = turn.role
     is_leaders = isinstance(role, Follower) and role.leader_id == node_id
-    if is_error or not is_leaders or answer.epoch != turn.election.epoch:
+    if is_error or not is_leaders or reply.epoch != turn.election.epoch:
         turn.back_off(node_id)
         return None
     assert isinstance(role, Follower)
@@ -145,35 +145,35 @@ def fetch_part(turn: Turn, node_id: int, download: Download) -> None:
     turn.send(node_id, body)
 
 
-def on_snapshot_answer(turn: Turn, node_id: int, answer: SnapshotAnswer) -> None:
+def on_snapshot_reply(turn: Turn, node_id: int, reply: SnapshotReply) -> None:
     """Store a part; after the last one, install the snapshot."""
     gone = SnapshotNotFoundError.code, PositionOutOfRangeError.code
-    role = _heard_of_leader(turn, node_id, answer, gone)
+    role = _heard_of_leader(turn, node_id, reply, gone)
     if role is None or role.download is None:
         return
     download = role.download
-    if answer.error_code or not _is_next_part(download, answer):
+    if reply.error_code or not _is_next_part(download, reply):
         # The leader has another snapshot now, which its next Fetch response names.
         turn.role = role._replace(download=None)
         turn.back_off(node_id)
         return
-    end = download.position + len(answer.part)
-    turn.emit(StorePart(download.snapshot_id, download.position, answer.part))
-    if end < answer.size:
-        turn.role = role._replace(download=download._replace(position=end, size=answer.size))
+    end = download.position + len(reply.part)
+    turn.emit(StorePart(download.snapshot_id, download.position, reply.part))
+    if end < reply.size:
+        turn.role = role._replace(download=download._replace(position=end, size=reply.size))
     else:
         turn.role = role._replace(download=None)
         turn.installing = True
         turn.emit(InstallSnapshot(download.snapshot_id))
 
 
-def _is_next_part(download: Download, answer: SnapshotAnswer) -> bool:
-    end = answer.position + len(answer.part)
+def _is_next_part(download: Download, reply: SnapshotReply) -> bool:
+    end = reply.position + len(reply.part)
     return (
-        answer.snapshot_id == download.snapshot_id
-        and answer.position == download.position
-        and answer.position < end <= answer.size <= SNAPSHOT_BYTES_MAX
-        and download.size in (None, answer.size)
+        reply.snapshot_id == download.snapshot_id
+        and reply.position == download.position
+        and reply.position < end <= reply.size <= SNAPSHOT_BYTES_MAX
+        and download.size in (None, reply.size)
     )
 
 

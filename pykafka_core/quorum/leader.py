@@ -6,11 +6,11 @@ from pykafka_core.errors import (
     NotLeaderOrFollowerError,
     UnknownLeaderEpochError,
 )
-from pykafka_core.quorum.events import Advanced, Answer, InDoubt
+from pykafka_core.quorum.events import Advanced, InDoubt, Respond
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.raising import raising
 from pykafka_core.quorum.roles import NEVER, Leader, Progress, WaitingFetch
-from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
+from pykafka_core.quorum.rpc import Fetch, FetchReply, FetchSnapshot, SnapshotReply
 from pykafka_core.quorum.transitions import append, put_in_log, refuse_fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
@@ -36,7 +36,7 @@ def on_proposal(turn: Turn, proposal: Proposal) -> None:
         turn.outputs.append(InDoubt())
         return
     append(turn, Append(turn.election.epoch, proposal.values), proposal.records)
-    answer_waiting(turn)
+    respond_to_waiting(turn)
 
 
 def _raise(turn: Turn, level: int) -> bool:
@@ -60,11 +60,11 @@ def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
         return
     note_contact(turn, fetch.replica)
     if needs_snapshot(turn, fetch):
-        _answer(turn, number, snapshot_id=turn.log.newest)
+        _respond(turn, number, snapshot_id=turn.log.newest)
         return
     diverging = diverging_end(turn, fetch)
     if diverging is not None:
-        _answer(turn, number, diverging=diverging)
+        _respond(turn, number, diverging=diverging)
         return
     note_synced(turn, fetch)
     advance(turn)
@@ -74,7 +74,7 @@ def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
         return
     wait_ms = min(fetch.wait_ms, turn.config.fetch_wait_ms_max)
     waiting = WaitingFetch(turn.now_ms + wait_ms, number, fetch.offset, fetch.high_watermark)
-    if not answer_if_due(turn, waiting):
+    if not respond_if_due(turn, waiting):
         role = turn.role
         assert isinstance(role, Leader)
         turn.role = role._replace(waiting=role.waiting + (waiting,))
@@ -123,7 +123,7 @@ def diverging_end(turn: Turn, fetch: Fetch) -> OffsetAndEpoch | None:
     return end if end.epoch != fetch.last_epoch or end.offset < fetch.offset else None
 
 
-def _answer(
+def _respond(
     turn: Turn,
     number: int,
     diverging: OffsetAndEpoch | None = None,
@@ -131,8 +131,8 @@ def _answer(
     read_from: int | None = None,
 ) -> None:
     own, epoch = turn.key.node_id, turn.election.epoch
-    body = FetchAnswer(0, own, epoch, told_high_watermark(turn), diverging, snapshot_id)
-    turn.emit(Answer(number, body, read_from))
+    body = FetchReply(0, own, epoch, told_high_watermark(turn), diverging, snapshot_id)
+    turn.emit(Respond(number, body, read_from))
 
 
 def told_high_watermark(turn: Turn) -> int:
@@ -144,21 +144,21 @@ def told_high_watermark(turn: Turn) -> int:
     return turn.high_watermark if is_of_own_epoch(turn, turn.high_watermark) else -1
 
 
-def answer_if_due(turn: Turn, waiting: WaitingFetch) -> bool:
+def respond_if_due(turn: Turn, waiting: WaitingFetch) -> bool:
     """Respond to a fetch if there is data for it or it timed out; return whether it did."""
     has_records = waiting.offset < turn.log.end
     is_due = has_records or told_high_watermark(turn) > waiting.high_watermark
     if is_due or turn.now_ms >= waiting.deadline_ms:
-        _answer(turn, waiting.number, read_from=waiting.offset if has_records else None)
+        _respond(turn, waiting.number, read_from=waiting.offset if has_records else None)
         return True
     return False
 
 
-def answer_waiting(turn: Turn) -> None:
+def respond_to_waiting(turn: Turn) -> None:
     """Respond to waiting fetches that have data, or that timed out."""
     role = turn.role
     assert isinstance(role, Leader)
-    left = tuple(waiting for waiting in role.waiting if not answer_if_due(turn, waiting))
+    left = tuple(waiting for waiting in role.waiting if not respond_if_due(turn, waiting))
     if len(left) < len(role.waiting):
         turn.role = role._replace(waiting=left)
 
@@ -171,10 +171,10 @@ def on_fetch_snapshot(turn: Turn, number: int, asked: FetchSnapshot) -> None:
     own, epoch = turn.key.node_id, turn.election.epoch
     error = leader_error(turn, asked.epoch)
     if error:
-        turn.emit(Answer(number, SnapshotAnswer(error, turn.leader_id, epoch)))
+        turn.emit(Respond(number, SnapshotReply(error, turn.leader_id, epoch)))
         return
     note_download(turn, asked)
-    turn.emit(Answer(number, SnapshotAnswer(0, own, epoch, asked.snapshot_id)))
+    turn.emit(Respond(number, SnapshotReply(0, own, epoch, asked.snapshot_id)))
 
 
 def note_download(turn: Turn, asked: FetchSnapshot) -> None:
@@ -268,7 +268,7 @@ def advance(turn: Turn) -> None:
     if end > turn.high_watermark and is_of_own_epoch(turn, end):
         before, turn.high_watermark = turn.high_watermark, end
         _tell_committed(turn, before)
-        answer_waiting(turn)
+        respond_to_waiting(turn)
         end_change(turn)
 
 

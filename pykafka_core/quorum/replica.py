@@ -27,10 +27,10 @@ from typing import NamedTuple, assert_never
 from pykafka_core.quorum.election import (
     on_begin_quorum_epoch,
     on_end_quorum_epoch,
-    on_epoch_answer,
+    on_epoch_reply,
     on_gone,
     on_vote,
-    on_vote_answer,
+    on_vote_reply,
 )
 from pykafka_core.quorum.events import (
     Command,
@@ -50,9 +50,9 @@ from pykafka_core.quorum.events import (
 )
 from pykafka_core.quorum.follower import (
     follow_high_watermark,
-    on_fetch_answer,
+    on_fetch_reply,
     on_installed,
-    on_snapshot_answer,
+    on_snapshot_reply,
 )
 from pykafka_core.quorum.leader import (
     advance,
@@ -79,17 +79,17 @@ from pykafka_core.quorum.rpc import (
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
-    EpochAnswer,
+    EpochReply,
     Fetch,
-    FetchAnswer,
+    FetchReply,
     FetchSnapshot,
     RemoveVoter,
-    SnapshotAnswer,
+    SnapshotReply,
     UpdateVoter,
-    VersionsAnswer,
+    VersionsReply,
     Vote,
-    VoteAnswer,
-    VoterAnswer,
+    VoteReply,
+    VoterReply,
 )
 from pykafka_core.quorum.static_voters import as_known, take_own_name
 from pykafka_core.quorum.timeouts import act, expire, role_deadline
@@ -110,7 +110,7 @@ from pykafka_core.quorum.values import (
     VoterEndpoint,
     VoterSet,
 )
-from pykafka_core.quorum.voter_changes import on_versions_answer, on_voter_answer, on_voter_request
+from pykafka_core.quorum.voter_changes import on_versions_reply, on_voter_reply, on_voter_request
 
 VOTERS_MAX = 7
 DEFAULTS = QuorumConfig()
@@ -435,27 +435,27 @@ def _on_replied(turn: Turn, event: Replied) -> None:
     if sent is None:
         return
     node_id, asked = sent
-    match asked, event.answer:
+    match asked, event.reply:
         case AskVersions() as body, None:
-            on_versions_answer(turn, body, None)
+            on_versions_reply(turn, body, None)
         case _, None:
             turn.back_off(node_id)
             if event.is_gone:
                 on_gone(turn, node_id)
-        case Vote(), VoteAnswer() as answer:
-            on_vote_answer(turn, node_id, asked, answer)
-        case ((BeginQuorumEpoch() | EndQuorumEpoch()), EpochAnswer() as answer):
-            on_epoch_answer(turn, node_id, asked, answer)
-        case Fetch(), FetchAnswer() as answer:
-            on_fetch_answer(turn, node_id, answer)
-        case FetchSnapshot(), SnapshotAnswer() as answer:
-            on_snapshot_answer(turn, node_id, answer)
-        case AskVersions() as body, VersionsAnswer() as answer:
-            on_versions_answer(turn, body, answer)
-        case (AddVoter() | RemoveVoter() | UpdateVoter()) as body, VoterAnswer() as answer:
-            on_voter_answer(turn, body, answer)
+        case Vote(), VoteReply() as reply:
+            on_vote_reply(turn, node_id, asked, reply)
+        case ((BeginQuorumEpoch() | EndQuorumEpoch()), EpochReply() as reply):
+            on_epoch_reply(turn, node_id, asked, reply)
+        case Fetch(), FetchReply() as reply:
+            on_fetch_reply(turn, node_id, reply)
+        case FetchSnapshot(), SnapshotReply() as reply:
+            on_snapshot_reply(turn, node_id, reply)
+        case AskVersions() as body, VersionsReply() as reply:
+            on_versions_reply(turn, body, reply)
+        case (AddVoter() | RemoveVoter() | UpdateVoter()) as body, VoterReply() as reply:
+            on_voter_reply(turn, body, reply)
         case _:
-            raise AssertionError("an answer is of its request's kind")
+            raise AssertionError("a response is of its request's kind")
 
 
 def _on_persisted(turn: Turn, error_code: int) -> None:

@@ -130,7 +130,7 @@ VoterRequest = AddVoter | RemoveVoter | UpdateVoter
 Body = Vote | BeginQuorumEpoch | EndQuorumEpoch | Fetch | FetchSnapshot | VoterRequest | AskVersions
 
 
-class VoteAnswer(NamedTuple):
+class VoteReply(NamedTuple):
     """Response to Vote. Every response contains the sender's epoch and its leader, or -1."""
 
     error_code: int
@@ -139,7 +139,7 @@ class VoteAnswer(NamedTuple):
     granted: bool
 
 
-class EpochAnswer(NamedTuple):
+class EpochReply(NamedTuple):
     """Response to BeginQuorumEpoch and EndQuorumEpoch."""
 
     error_code: int
@@ -147,7 +147,7 @@ class EpochAnswer(NamedTuple):
     epoch: int
 
 
-class FetchAnswer(NamedTuple):
+class FetchReply(NamedTuple):
     """Response to Fetch. At most one of ``diverging``, ``snapshot_id`` and ``batches`` is set.
 
     Attributes:
@@ -168,7 +168,7 @@ class FetchAnswer(NamedTuple):
     batches: tuple[Batch, ...] = ()
 
 
-class SnapshotAnswer(NamedTuple):
+class SnapshotReply(NamedTuple):
     """Response to FetchSnapshot. Without an error it contains a part.
 
     Attributes:
@@ -185,7 +185,7 @@ class SnapshotAnswer(NamedTuple):
     part: bytes = b""
 
 
-class VoterAnswer(NamedTuple):
+class VoterReply(NamedTuple):
     """Response to AddVoter, RemoveVoter and UpdateVoter; only that to UpdateVoter has the leader.
 
     Attributes:
@@ -198,7 +198,7 @@ class VoterAnswer(NamedTuple):
     text: str = ""
 
 
-class VersionsAnswer(NamedTuple):
+class VersionsReply(NamedTuple):
     """Response to AskVersions. Of the common fields, only ``error_code`` is used.
 
     Attributes:
@@ -211,4 +211,4 @@ class VersionsAnswer(NamedTuple):
     versions: tuple[int, int] | None = None
 
 
-AnswerBody = VoteAnswer | EpochAnswer | FetchAnswer | SnapshotAnswer | VoterAnswer | VersionsAnswer
+ReplyBody = VoteReply | EpochReply | FetchReply | SnapshotReply | VoterReply | VersionsReply

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from pykafka_core.quorum.follower import fetch, fetch_part
-from pykafka_core.quorum.leader import answer_waiting, note_stall, resigns_at
+from pykafka_core.quorum.leader import note_stall, resigns_at, respond_to_waiting
 from pykafka_core.quorum.roles import (
     NEVER,
     Candidate,
@@ -52,7 +52,7 @@ def expire(turn: Turn) -> None:
             note_stall(turn)
             to_resigned(turn)
         else:
-            answer_waiting(turn)
+            respond_to_waiting(turn)
             expire_change(turn)
     elif now >= role.deadline_ms and not waits_for_disk(turn):
         _expire_role(turn)
@@ -98,7 +98,7 @@ def act(turn: Turn) -> None:
                     begin_epoch = BeginQuorumEpoch(own, voter.replica, epoch)
                     turn.send(voter.replica.node_id, begin_epoch)
             if go_on_with_change(turn):
-                answer_waiting(turn)
+                respond_to_waiting(turn)
         case Follower(leader_id, download=None):
             if not ask_to_join(turn):
                 fetch(turn, leader_id)

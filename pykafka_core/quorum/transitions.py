@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pykafka_core.errors import NotLeaderOrFollowerError
 from pykafka_core.protocol.messages import Message
-from pykafka_core.quorum.events import Answer, InDoubt
+from pykafka_core.quorum.events import InDoubt, Respond
 from pykafka_core.quorum.log.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
 from pykafka_core.quorum.log.voters import (
     KRAFT_VERSION_KEY,
@@ -27,7 +27,7 @@ from pykafka_core.quorum.roles import (
     Role,
     Unattached,
 )
-from pykafka_core.quorum.rpc import FetchAnswer, VoterAnswer
+from pykafka_core.quorum.rpc import FetchReply, VoterReply
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import Batch, ElectionState
 
@@ -48,14 +48,14 @@ def enter(turn: Turn, role: Role) -> None:
             refuse_fetch(turn, waiting.number, NotLeaderOrFollowerError.code)
         if left.change is not None and left.change.number is not None:
             error = NotLeaderOrFollowerError
-            answer = VoterAnswer(error.code, turn.leader_id, turn.election.epoch, error.text)
-            turn.emit(Answer(left.change.number, answer))
+            reply = VoterReply(error.code, turn.leader_id, turn.election.epoch, error.text)
+            turn.emit(Respond(left.change.number, reply))
 
 
 def refuse_fetch(turn: Turn, number: int, error_code: int) -> None:
     """Respond without records, with the leader that this replica knows."""
     epoch = turn.election.epoch
-    turn.emit(Answer(number, FetchAnswer(error_code, turn.leader_id, epoch)))
+    turn.emit(Respond(number, FetchReply(error_code, turn.leader_id, epoch)))
 
 
 def to_unattached(turn: Turn, epoch: int) -> None:

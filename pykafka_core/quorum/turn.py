@@ -5,7 +5,7 @@ except `Persist` are held back, in order. So a crash cannot lose a vote that was
 or counted, nor an epoch in which a record was written.
 """
 
-from pykafka_core.quorum.events import Answer, Command, Failed, Persist, ReplicaOutput, Send
+from pykafka_core.quorum.events import Command, Failed, Persist, ReplicaOutput, Respond, Send
 from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.roles import Leader, Role
 from pykafka_core.quorum.rpc import Body
@@ -133,13 +133,13 @@ class Turn:
         if self.persisting:
             self.held += (command,)
             if len(self.held) > HELD_MAX:
-                self._drop_answer()
+                self._drop_reply()
         else:
             self.outputs.append(command)
 
-    def _drop_answer(self) -> None:
+    def _drop_reply(self) -> None:
         """Drop the oldest held response: its request has probably timed out."""
-        oldest = next((one for one in self.held if isinstance(one, Answer)), None)
+        oldest = next((one for one in self.held if isinstance(one, Respond)), None)
         self.held = tuple(held for held in self.held if held is not oldest)
 
     def elect(self, election: ElectionState) -> None:
@@ -203,7 +203,7 @@ class Turn:
         """Remove records from held responses if they start below an offset."""
         self.held = tuple(
             held._replace(read_from=None)
-            if isinstance(held, Answer) and held.read_from is not None and held.read_from < below
+            if isinstance(held, Respond) and held.read_from is not None and held.read_from < below
             else held
             for held in self.held
         )

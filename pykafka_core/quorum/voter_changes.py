@@ -22,7 +22,7 @@ from pykafka_core.errors import (
     UnsupportedVersionError,
     VoterNotFoundError,
 )
-from pykafka_core.quorum.events import Answer
+from pykafka_core.quorum.events import Respond
 from pykafka_core.quorum.log.voters import VOTERS_KEY, encode_voters, recorded, updated, without
 from pykafka_core.quorum.quorum import Append
 from pykafka_core.quorum.raising import description, take_description
@@ -32,8 +32,8 @@ from pykafka_core.quorum.rpc import (
     AskVersions,
     RemoveVoter,
     UpdateVoter,
-    VersionsAnswer,
-    VoterAnswer,
+    VersionsReply,
+    VoterReply,
     VoterRequest,
 )
 from pykafka_core.quorum.transitions import append, hear_of, to_resigned
@@ -54,13 +54,13 @@ def on_voter_request(turn: Turn, number: int, asked: VoterRequest) -> None:
     """Start a change, or respond with an error."""
     refusal = _leader_refusal(turn, asked)
     if refusal is None and isinstance(asked, UpdateVoter) and not has_changeable_voters(turn):
-        _answer(turn, number, take_description(turn, asked.voter))
+        _respond(turn, number, take_description(turn, asked.voter))
         return
     refusal = refusal or change_refusal(turn)
     if refusal is None:
         refusal = _request_refusal(turn, asked)
     if refusal is not None:
-        _answer(turn, number, refusal)
+        _respond(turn, number, refusal)
         return
     voters = turn.log.voter_set.voters
     match asked:
@@ -71,7 +71,7 @@ def on_voter_request(turn: Turn, number: int, asked: VoterRequest) -> None:
             deadline_ms = turn.now_ms + turn.config.request_timeout_ms
             _begin(turn, VoterSetRequest(number, deadline_ms, without(voters, replica)))
         case UpdateVoter(voter):
-            _answer(turn, number, None)
+            _respond(turn, number, None)
             after = updated(voters, voter)
             if after != voters:
                 _begin(turn, VoterSetRequest(None, NEVER, after))
@@ -162,13 +162,13 @@ def _begin(turn: Turn, change: VoterSetRequest) -> None:
     turn.role = role._replace(change=change)
 
 
-def _answer(turn: Turn, number: int, refusal: Refusal | None) -> None:
+def _respond(turn: Turn, number: int, refusal: Refusal | None) -> None:
     epoch = turn.election.epoch
     if refusal is None:
-        answer = VoterAnswer(0, turn.leader_id, epoch)
+        reply = VoterReply(0, turn.leader_id, epoch)
     else:
-        answer = VoterAnswer(refusal[0].code, turn.leader_id, epoch, refusal[1])
-    turn.emit(Answer(number, answer))
+        reply = VoterReply(refusal[0].code, turn.leader_id, epoch, refusal[1])
+    turn.emit(Respond(number, reply))
 
 
 # Steps of a leader's change.
@@ -198,23 +198,23 @@ def _append(turn: Turn, change: VoterSetRequest, voters: tuple[Voter, ...]) -> N
     command = Append(turn.election.epoch, [encode_voters(voters)], (VOTERS_KEY,), VOTERS_RECORD)
     append(turn, command, ())
     if change.number is not None and not change.acks_when_committed:
-        _answer(turn, change.number, None)
+        _respond(turn, change.number, None)
         change = change._replace(number=None, deadline_ms=NEVER)
     role = turn.role
     assert isinstance(role, Leader)
     turn.role = role._replace(change=change._replace(end=turn.log.end))
 
 
-def on_versions_answer(turn: Turn, asked: AskVersions, answer: VersionsAnswer | None) -> None:
+def on_versions_reply(turn: Turn, asked: AskVersions, reply: VersionsReply | None) -> None:
     """Handle the new voter's response to AskVersions, or its failure (None)."""
     role = turn.role
     change = role.change if isinstance(role, Leader) else None
     if change is None or change.added != asked.voter or change.voters is not None:
         return
     node = f"node {asked.voter.key.node_id}"
-    if answer is None or answer.error_code:
+    if reply is None or reply.error_code:
         give_up_change(turn, (RequestTimedOutError, f"{node} does not answer at its listener"))
-    elif answer.versions is None or not _supports(turn, answer.versions):
+    elif reply.versions is None or not _supports(turn, reply.versions):
         level = turn.log.voter_set.kraft_version
         give_up_change(
             turn, (InvalidRequestError, f"{node} does not support kraft.version {level}")
@@ -224,7 +224,7 @@ def on_versions_answer(turn: Turn, asked: AskVersions, answer: VersionsAnswer | 
             turn, (RequestTimedOutError, f"{node} has not fetched all that the leader has")
         )
     else:
-        added = asked.voter._replace(kraft_versions=answer.versions)
+        added = asked.voter._replace(kraft_versions=reply.versions)
         voters = (*turn.log.voter_set.voters, added)
         assert isinstance(role, Leader)
         turn.role = role._replace(change=change._replace(voters=voters))
@@ -244,7 +244,7 @@ def give_up_change(turn: Turn, refusal: Refusal) -> None:
     change = role.change
     turn.role = role._replace(change=None)
     if change is not None and change.number is not None:
-        _answer(turn, change.number, refusal)
+        _respond(turn, change.number, refusal)
 
 
 def expire_change(turn: Turn) -> None:
@@ -266,7 +266,7 @@ def end_change(turn: Turn) -> None:
     if change is not None and change.end is not None and turn.high_watermark >= change.end:
         turn.role = role._replace(change=None)
         if change.number is not None:
-            _answer(turn, change.number, None)
+            _respond(turn, change.number, None)
     if is_removed(turn):
         to_resigned(turn)
 
@@ -318,15 +318,15 @@ def _joining(turn: Turn, role: Follower) -> VoterRequest | None:
     return AddVoter(own, turn.config.request_timeout_ms, False, epoch)
 
 
-def on_voter_answer(turn: Turn, asked: VoterRequest, answer: VoterAnswer) -> None:
+def on_voter_reply(turn: Turn, asked: VoterRequest, reply: VoterReply) -> None:
     """Handle the leader's response; the next request may follow after a while."""
     if isinstance(asked, UpdateVoter):
-        hear_of(turn, answer.leader_id, answer.epoch)
+        hear_of(turn, reply.leader_id, reply.epoch)
     role = turn.role
     if not isinstance(role, Follower) or asked.epoch != turn.election.epoch:
         return
     # A leader that does not accept descriptions cannot raise the version either: stop sending them.
-    is_described = answer.error_code in (0, UnsupportedVersionError.code)
+    is_described = reply.error_code in (0, UnsupportedVersionError.code)
     turn.role = role._replace(
         joins_ms=turn.now_ms + turn.config.fetch_timeout_ms,
         is_described=role.is_described or (is_described and isinstance(asked, UpdateVoter)),

@@ -18,7 +18,7 @@ from pykafka_core.cli.client.groups_admin import (
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-ANSWER_S = 5.0
+RESPONSE_S = 5.0
 SHOWN_MAX = 20
 """Maximum number of topics, groups, members and partitions in the report; most tests have few."""
 
@@ -38,7 +38,7 @@ def _state(bootstrap_servers: str) -> Iterator[str]:
     from confluent_kafka.admin import AdminClient
 
     client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    cluster = client.list_topics(timeout=ANSWER_S)
+    cluster = client.list_topics(timeout=RESPONSE_S)
     yield from _topics(client, cluster)
     groups = listed(client)
     if not groups:

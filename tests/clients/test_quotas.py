@@ -30,8 +30,8 @@ def limit(bootstrap: str, client_id: str, key: str) -> None:
         ops=[request.OpData(key=key, value=float(RATE))],
     )
     with Connection(bootstrap.split(",")[0]) as connection:
-        answer = connection.ask(49, 1, request(entries=[entry]))
-    assert [entry.error_code for entry in answer.entries] == [0]
+        response = connection.ask(49, 1, request(entries=[entry]))
+    assert [entry.error_code for entry in response.entries] == [0]
 
 
 class Client:
@@ -97,8 +97,8 @@ def test_limit_holds_after_a_restart(serve: Serve, tmp_path: Path) -> None:
         limit(broker.bootstrap_servers, "slow", PRODUCER)
     with serve(tmp_path, config=WINDOWS) as broker:
         with Connection(broker.bootstrap_servers.split(",")[0]) as connection:
-            answer = connection.ask(48, 1, DescribeClientQuotasRequest())
-        [entry] = answer.entries
+            response = connection.ask(48, 1, DescribeClientQuotasRequest())
+        [entry] = response.entries
         assert [(value.key, value.value) for value in entry.values] == [(PRODUCER, RATE)]
         slow = Client(broker.bootstrap_servers, "slow")
         slow.produce("orders")

@@ -38,19 +38,19 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
 def forwarded(cluster: Nodes, api_key: int, version: int, request: Message) -> EnvelopeResponse:
     """Return the active controller's response to a client's request in an envelope."""
     with Connection(cluster.controller_address(cluster.controller())) as connection:
-        answer = connection.ask(ENVELOPE, 0, enveloped(api_key, version, request))
-    assert isinstance(answer, EnvelopeResponse)
-    return answer
+        response = connection.ask(ENVELOPE, 0, enveloped(api_key, version, request))
+    assert isinstance(response, EnvelopeResponse)
+    return response
 
 
 def test_requests_that_read_the_image_are_answered_in_an_envelope(cluster: Nodes) -> None:
     """Apache Kafka's brokers forward it: ``kafka-topics --describe`` failed without it."""
     create_replicated(cluster.bootstrap, "orders")
     request = ListPartitionReassignmentsRequest(topics=None)
-    answer = forwarded(cluster, LIST_PARTITION_REASSIGNMENTS, 0, request)
-    assert answer.error_code == 0
-    assert answer.response_data is not None
-    inner = decode_response(LIST_PARTITION_REASSIGNMENTS, 0, bytes(answer.response_data[5:]))
+    response = forwarded(cluster, LIST_PARTITION_REASSIGNMENTS, 0, request)
+    assert response.error_code == 0
+    assert response.response_data is not None
+    inner = decode_response(LIST_PARTITION_REASSIGNMENTS, 0, bytes(response.response_data[5:]))
     assert inner == ListPartitionReassignmentsResponse(error_message=None, topics=[])
 
 
@@ -60,10 +60,10 @@ def test_large_response_is_sent_in_one_envelope(cluster: Nodes) -> None:
     names = [f"{number:0100}" for number in range(1_000)]
     resources = [of(resource_type=RESOURCE_TOPIC, resource_name=name, configs=[]) for name in names]
     request = IncrementalAlterConfigsRequest(resources=resources)
-    answer = forwarded(cluster, ALTER_CONFIGS, 1, request)
-    assert answer.error_code == 0
-    assert answer.response_data is not None
-    inner = decode_response(ALTER_CONFIGS, 1, bytes(answer.response_data[5:]))
+    response = forwarded(cluster, ALTER_CONFIGS, 1, request)
+    assert response.error_code == 0
+    assert response.response_data is not None
+    inner = decode_response(ALTER_CONFIGS, 1, bytes(response.response_data[5:]))
     assert isinstance(inner, IncrementalAlterConfigsResponse)
     found = {(row.resource_name, row.error_code) for row in inner.responses}
     assert found == {(name, UnknownTopicOrPartitionError.code) for name in names}
@@ -81,8 +81,8 @@ def test_apis_that_brokers_do_not_forward_are_rejected(
     cluster: Nodes, api_key: int, request_of_broker: Message
 ) -> None:
     version = 4 if api_key == DESCRIBE_CONFIGS else 0
-    answer = forwarded(cluster, api_key, version, request_of_broker)
-    assert answer.error_code == InvalidRequestError.code
+    response = forwarded(cluster, api_key, version, request_of_broker)
+    assert response.error_code == InvalidRequestError.code
 
 
 def test_broker_may_cordon_directories_but_a_client_of_the_controller_may_not(
@@ -96,9 +96,9 @@ def test_broker_may_cordon_directories_but_a_client_of_the_controller_may_not(
     with Connection(cluster.controller_address(cluster.controller())) as connection:
         direct = connection.ask(ALTER_CONFIGS, 1, request(resources=[broker]))
     assert isinstance(direct, IncrementalAlterConfigsResponse)
-    answer = forwarded(cluster, ALTER_CONFIGS, 1, request(resources=[broker]))
-    assert answer.response_data is not None
-    inner = decode_response(ALTER_CONFIGS, 1, bytes(answer.response_data[5:]))
+    response = forwarded(cluster, ALTER_CONFIGS, 1, request(resources=[broker]))
+    assert response.response_data is not None
+    inner = decode_response(ALTER_CONFIGS, 1, bytes(response.response_data[5:]))
     assert isinstance(inner, IncrementalAlterConfigsResponse)
     texts = [one.responses[0].error_message or "" for one in (direct, inner)]
     assert ["must be a subset" in text for text in texts] == [True, False]

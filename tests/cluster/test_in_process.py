@@ -467,8 +467,8 @@ def quorum_of(bootstrap: str) -> DescribeQuorumResponse.PartitionData:
     topic = DescribeQuorumRequest.TopicData(topic_name="__cluster_metadata", partitions=[partition])
     request = DescribeQuorumRequest(topics=[topic])
     with wire.cluster(bootstrap, "cannot describe the quorum") as found:
-        answer = found.any().ask(55, 2, request, DescribeQuorumResponse)
-    return answer.topics[0].partitions[0]
+        response = found.any().ask(55, 2, request, DescribeQuorumResponse)
+    return response.topics[0].partitions[0]
 
 
 def test_two_replicas_acknowledge_or_neither_does() -> None:

@@ -56,8 +56,8 @@ def test_next_controller_decides_requests_of_clients_of_the_deposed_one(
         waiting.send(ALTER, 1, alter("segment.bytes"))
         assert cluster.controller() != cut_off
         cluster.heal()
-        answers = [connection.receive() for connection in (proposed, waiting)]
-    assert [answer.responses[0].error_code for answer in answers] == [0, 0]
+        responses = [connection.receive() for connection in (proposed, waiting)]
+    assert [response.responses[0].error_code for response in responses] == [0, 0]
     for broker in cluster.brokers:
         eventually(partial(is_altered, broker))
 
@@ -71,5 +71,5 @@ def test_forwarded_requests_fail_with_not_controller_at_a_deposed_controller(
         connection.send(ENVELOPE, 0, enveloped(ALTER, 1, alter("retention.ms")))
         assert cluster.controller() != cut_off
         cluster.heal()
-        answer = connection.receive()
-    assert (answer.error_code, answer.response_data) == (NotControllerError.code, None)
+        response = connection.receive()
+    assert (response.error_code, response.response_data) == (NotControllerError.code, None)

@@ -35,9 +35,9 @@ def cluster(tmp_path: Path) -> Iterator[RoleNodes]:
 def describe(address: str, endpoint_type: int) -> DescribeClusterResponse:
     with Connection(address, 10) as connection:
         request = DescribeClusterRequest(endpoint_type=endpoint_type)
-        answer = connection.ask(DESCRIBE_CLUSTER, 1, request)
-    assert isinstance(answer, DescribeClusterResponse)
-    return answer
+        response = connection.ask(DESCRIBE_CLUSTER, 1, request)
+    assert isinstance(response, DescribeClusterResponse)
+    return response
 
 
 def test_controllers_decide_and_hold_no_partition(cluster: RoleNodes) -> None:
@@ -61,8 +61,8 @@ def test_controllers_decide_and_hold_no_partition(cluster: RoleNodes) -> None:
 def test_clients_with_controller_addresses_find_all_controllers(cluster: RoleNodes) -> None:
     def is_registered() -> bool:
         found = [describe(at, ENDPOINT_CONTROLLERS) for at in cluster.controllers.split(",")]
-        named = [sorted(node.broker_id for node in answer.brokers) for answer in found]
-        leaders = {answer.controller_id for answer in found}
+        named = [sorted(node.broker_id for node in response.brokers) for response in found]
+        leaders = {response.controller_id for response in found}
         return named == [[*CONTROLLERS]] * 3 and leaders == {cluster.controller()}
 
     eventually(is_registered)

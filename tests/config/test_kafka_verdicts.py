@@ -114,9 +114,9 @@ def altered(broker: SimulatedBroker, kind: int, resource: str, name: str, value:
     asked = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_type=kind, resource_name=resource, configs=changes
     )
-    answer = broker.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=True))
-    assert isinstance(answer, IncrementalAlterConfigsResponse)
-    return int(answer.responses[0].error_code)
+    response = broker.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=True))
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    return int(response.responses[0].error_code)
 
 
 def test_every_verdict_equals_that_of_kafka_or_is_declared(broker: SimulatedBroker) -> None:

@@ -66,6 +66,6 @@ def test_append_some_stops_at_the_first_record_that_does_not_fit() -> None:
 
 def test_answers_are_kept_in_order() -> None:
     turn = turn_of(0)
-    turn.answer("first", 25)
-    turn.answer("second", None)
-    assert turn.answers == [("first", 25), ("second", None)]
+    turn.respond("first", 25)
+    turn.respond("second", None)
+    assert turn.responses == [("first", 25), ("second", None)]

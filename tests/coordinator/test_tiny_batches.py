@@ -66,9 +66,9 @@ ASKED: dict[str, Callable[[SimulatedBroker], int]] = {
 
 
 def deleted(broker: SimulatedBroker, group_id: str) -> int:
-    answer = broker.ask(DeleteGroupsRequest(groups_names=[group_id]))
-    assert isinstance(answer, DeleteGroupsResponse)
-    return answer.results[0].error_code
+    response = broker.ask(DeleteGroupsRequest(groups_names=[group_id]))
+    assert isinstance(response, DeleteGroupsResponse)
+    return response.results[0].error_code
 
 
 @pytest.mark.parametrize("api", ASKED)

@@ -55,8 +55,8 @@ def error_codes(found: Any) -> Iterator[int]:
 
 def describe_groups(connection: Connection, names: list[str]) -> list[Any]:
     request = m.DescribeGroupsRequest(groups=names)
-    answer = connection.ask(Keys.DESCRIBE_GROUPS, 6, request)
-    groups = sorted(answer.groups, key=lambda one: names.index(one.group_id))
+    response = connection.ask(Keys.DESCRIBE_GROUPS, 6, request)
+    groups = sorted(response.groups, key=lambda one: names.index(one.group_id))
     for group in groups:
         group.members.sort(key=lambda one: one.member_id)
     return groups
@@ -77,8 +77,8 @@ def describe_producers(connection: Connection, topics: list[str]) -> list[Any]:
         m.DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[0]) for name in topics
     ]
     request = m.DescribeProducersRequest(topics=asked)
-    answer = connection.ask(Keys.DESCRIBE_PRODUCERS, 0, request)
-    found = sorted(answer.topics, key=lambda one: topics.index(one.name))
+    response = connection.ask(Keys.DESCRIBE_PRODUCERS, 0, request)
+    found = sorted(response.topics, key=lambda one: topics.index(one.name))
     partitions = [one.partitions[0] for one in found]
     for partition in partitions:
         partition.active_producers.sort(key=lambda one: one.producer_id)
@@ -87,8 +87,8 @@ def describe_producers(connection: Connection, topics: list[str]) -> list[Any]:
 
 def describe_transactions(connection: Connection, names: list[str]) -> list[Any]:
     request = m.DescribeTransactionsRequest(transactional_ids=names)
-    answer = connection.ask(Keys.DESCRIBE_TRANSACTIONS, 0, request)
-    states = sorted(answer.transaction_states, key=lambda one: names.index(one.transactional_id))
+    response = connection.ask(Keys.DESCRIBE_TRANSACTIONS, 0, request)
+    states = sorted(response.transaction_states, key=lambda one: names.index(one.transactional_id))
     for state in states:
         state.topics.sort(key=lambda one: one.topic)
     return states
@@ -99,8 +99,8 @@ def committed(connection: Connection, group: str, topic: str) -> Any:
     wanted = m.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])
     asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=[wanted])
     request = m.OffsetFetchRequest(groups=[asked], require_stable=True)
-    answer = connection.ask(Keys.OFFSET_FETCH, 9, request).groups[0]
-    return answer.topics[0].partitions[0] if answer.topics else answer
+    response = connection.ask(Keys.OFFSET_FETCH, 9, request).groups[0]
+    return response.topics[0].partitions[0] if response.topics else response
 
 
 def ends(connection: Connection, topic: str) -> tuple[int, int]:

@@ -38,10 +38,10 @@ def create_topics(connection: Connection, names: Iterable[str]) -> None:
         m.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         for name in names
     ]
-    answer = connection.ask(Keys.CREATE_TOPICS, 7, m.CreateTopicsRequest(topics=topics))
-    assert {row.error_code for row in answer.topics} == {NONE}
+    response = connection.ask(Keys.CREATE_TOPICS, 7, m.CreateTopicsRequest(topics=topics))
+    assert {row.error_code for row in response.topics} == {NONE}
 
 
 def delete_group(connection: Connection, name: str) -> None:
-    answer = connection.ask(Keys.DELETE_GROUPS, 2, m.DeleteGroupsRequest(groups_names=[name]))
-    assert answer.results[0].error_code == NONE
+    response = connection.ask(Keys.DELETE_GROUPS, 2, m.DeleteGroupsRequest(groups_names=[name]))
+    assert response.results[0].error_code == NONE

@@ -86,8 +86,8 @@ class Clients:
     def go_on(self, connection: Connection, number: int) -> None:
         """Continue on the restarted broker without recovery by the clients."""
         assert self.classic.beats(connection) == [NONE, NONE, FENCED_INSTANCE_ID]
-        answer = self.modern.beat(connection)
-        assert (answer.error_code, answer.member_epoch) == (NONE, self.modern.epoch)
+        response = self.modern.beat(connection)
+        assert (response.error_code, response.member_epoch) == (NONE, self.modern.epoch)
         self._write_on(connection)
         for one in self.transactions:
             self._end(connection, one, number)

@@ -30,12 +30,12 @@ class Writer:
         request = m.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            answer = connection.ask(Keys.INIT_PRODUCER_ID, 5, request)
-            if answer.error_code not in LOADING | {BEING_ENDED}:
+            response = connection.ask(Keys.INIT_PRODUCER_ID, 5, request)
+            if response.error_code not in LOADING | {BEING_ENDED}:
                 break
             assert time.monotonic() < deadline, "there are no producer ids"
-        assert answer.error_code == NONE
-        self.id, self.epoch = answer.producer_id, answer.producer_epoch
+        assert response.error_code == NONE
+        self.id, self.epoch = response.producer_id, response.producer_epoch
 
     def write(self, connection: Asked, count: int, version: int = 12) -> Appended:
         done = self.append(connection, count, self.sequence, version)
@@ -102,8 +102,8 @@ class Transactions(Writer):
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[topic],
         )
-        answer = connection.ask(Keys.ADD_PARTITIONS, 3, request)
-        (row,) = answer.results_by_topic_v3_and_below[0].results_by_partition
+        response = connection.ask(Keys.ADD_PARTITIONS, 3, request)
+        (row,) = response.results_by_topic_v3_and_below[0].results_by_partition
         return int(row.partition_error_code)
 
     def name_the_group(self, connection: Asked, group: str) -> int:
@@ -120,13 +120,13 @@ class Transactions(Writer):
             name=self.topic, partitions=[row]
         )
         request = m.TxnOffsetCommitRequest(group_id=group, topics=[topic], **self._own())
-        answer = connection.ask(Keys.TXN_OFFSET_COMMIT, 3 if self.version == 1 else 5, request)
-        return int(answer.topics[0].partitions[0].error_code)
+        response = connection.ask(Keys.TXN_OFFSET_COMMIT, 3 if self.version == 1 else 5, request)
+        return int(response.topics[0].partitions[0].error_code)
 
     def end(self, connection: Asked, *, commits: bool) -> int:
         """End the transaction; return the error code. Version 2 gives the producer a new epoch."""
         request = m.EndTxnRequest(committed=commits, **self._own())
-        answer = connection.ask(Keys.END_TXN, 4 if self.version == 1 else 5, request)
-        if answer.error_code == NONE and self.version == 2:
-            self.id, self.epoch, self.sequence = answer.producer_id, answer.producer_epoch, 0
-        return int(answer.error_code)
+        response = connection.ask(Keys.END_TXN, 4 if self.version == 1 else 5, request)
+        if response.error_code == NONE and self.version == 2:
+            self.id, self.epoch, self.sequence = response.producer_id, response.producer_epoch, 0
+        return int(response.error_code)

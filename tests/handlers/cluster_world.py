@@ -119,9 +119,9 @@ class ClusterWorld:
             return outcome
         if outcome.records and not code:
             self._commit(outcome.records)
-        answer = finish(outcome.reply(code if outcome.records else 0))
-        assert isinstance(answer, Message)
-        return answer
+        response = finish(outcome.reply(code if outcome.records else 0))
+        assert isinstance(response, Message)
+        return response
 
     def ask(self, request: Message, version: int | None = None, code: int = 0) -> Message:
         """Handle a request of a broker or client; see `decide`."""
@@ -170,17 +170,17 @@ class ClusterWorld:
     def start(self, node_id: int, *, stopped_in: int = -1) -> Process:
         """Register a new process, which must not be rejected."""
         incarnation = int.from_bytes(self._new_id(), "big")
-        answer = self.register(node_id, incarnation, stopped_in=stopped_in)
-        assert answer.error_code == 0
-        return Process(node_id, incarnation, answer.broker_epoch)
+        response = self.register(node_id, incarnation, stopped_in=stopped_in)
+        assert response.error_code == 0
+        return Process(node_id, incarnation, response.broker_epoch)
 
     def register(
         self, node_id: int, incarnation: int, *, stopped_in: int = -1, version: int = 4
     ) -> BrokerRegistrationResponse:
         """Request a registration."""
-        answer = self.ask(registration(node_id, incarnation, stopped_in=stopped_in), version)
-        assert isinstance(answer, BrokerRegistrationResponse)
-        return answer
+        response = self.ask(registration(node_id, incarnation, stopped_in=stopped_in), version)
+        assert isinstance(response, BrokerRegistrationResponse)
+        return response
 
     def heartbeat(
         self,
@@ -203,9 +203,9 @@ class ClusterWorld:
             offline_log_dirs=list(offline),
             cordoned_log_dirs=None if cordoned is None else list(cordoned),
         )
-        answer = self.ask(request, code=code)
-        assert isinstance(answer, BrokerHeartbeatResponse)
-        return answer
+        response = self.ask(request, code=code)
+        assert isinstance(response, BrokerHeartbeatResponse)
+        return response
 
     def alter_isr(
         self,
@@ -237,10 +237,10 @@ class ClusterWorld:
                 AlterPartitionRequest.BrokerState(broker_id=node, broker_epoch=known.get(node, -1))
                 for node in isr
             ]
-        answer = self.ask(alter_request(process, wanted), version)
-        assert isinstance(answer, AlterPartitionResponse)
-        assert answer.error_code == 0
-        return answer.topics[0].partitions[0]
+        response = self.ask(alter_request(process, wanted), version)
+        assert isinstance(response, AlterPartitionResponse)
+        assert response.error_code == 0
+        return response.topics[0].partitions[0]
 
     def assign(
         self, process: Process, found_in: bytes, *indexes: int, topic_id: bytes = TOPIC_ID
@@ -249,15 +249,15 @@ class ClusterWorld:
         of = AssignReplicasToDirsRequest
         partitions = [of.PartitionData(partition_index=index) for index in indexes or (0,)]
         topic = of.TopicData(topic_id=topic_id, partitions=partitions)
-        answer = self.ask(
+        response = self.ask(
             of(
                 broker_id=process.node_id,
                 broker_epoch=process.epoch,
                 directories=[of.DirectoryData(id=found_in, topics=[topic])],
             )
         )
-        assert isinstance(answer, AssignReplicasToDirsResponse)
-        return answer
+        assert isinstance(response, AssignReplicasToDirsResponse)
+        return response
 
     # Topics and partitions.
 

@@ -45,17 +45,19 @@ def join_request(
 
 def joined(broker: SimulatedBroker, group_id: str = "g", metadata: bytes = b"m") -> str:
     """Join one member, whose group becomes stable; return its id."""
-    answer = broker.ask(join_request(group_id=group_id, metadata=metadata), 3)
-    assert isinstance(answer, JoinGroupResponse)
-    assert answer.error_code == 0
-    part = SyncGroupRequest.SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"a")
+    response = broker.ask(join_request(group_id=group_id, metadata=metadata), 3)
+    assert isinstance(response, JoinGroupResponse)
+    assert response.error_code == 0
+    part = SyncGroupRequest.SyncGroupRequestAssignment(
+        member_id=response.member_id, assignment=b"a"
+    )
     broker.ask(
         SyncGroupRequest(
             group_id=group_id,
-            generation_id=answer.generation_id,
-            member_id=answer.member_id,
+            generation_id=response.generation_id,
+            member_id=response.member_id,
             assignments=[part],
         ),
         3,
     )
-    return answer.member_id
+    return response.member_id

@@ -61,9 +61,9 @@ def commit(
     )
     for name, value in fields.items():
         setattr(request, name, value)
-    answer = broker.ask(request, version)
-    assert isinstance(answer, OffsetCommitResponse)
-    return [row.error_code for row in answer.topics[0].partitions]
+    response = broker.ask(request, version)
+    assert isinstance(response, OffsetCommitResponse)
+    return [row.error_code for row in response.topics[0].partitions]
 
 
 def fetch(
@@ -86,9 +86,9 @@ def fetch(
             topics = [one]
         request = OffsetFetchRequest(group_id=group_id, topics=topics)
         request.require_stable = require_stable
-        answer = broker.ask(request, version)
-        assert isinstance(answer, OffsetFetchResponse)
-        rows = [row for one in answer.topics for row in one.partitions]
+        response = broker.ask(request, version)
+        assert isinstance(response, OffsetFetchResponse)
+        rows = [row for one in response.topics for row in one.partitions]
     else:
         wanted = None
         if partitions is not None:
@@ -101,9 +101,9 @@ def fetch(
             ]
         group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=wanted)
         request = OffsetFetchRequest(groups=[group], require_stable=require_stable)
-        answer = broker.ask(request, version)
-        assert isinstance(answer, OffsetFetchResponse)
-        (found,) = answer.groups
+        response = broker.ask(request, version)
+        assert isinstance(response, OffsetFetchResponse)
+        (found,) = response.groups
         rows = [row for one in found.topics for row in one.partitions]  # type: ignore[misc]
     return {
         row.partition_index: (

@@ -19,18 +19,18 @@ HERE = (0, 1, "127.0.0.1", 9092)
 def test_this_node_coordinates_groups_and_transactions(
     broker: SimulatedBroker, version: int, kind: int
 ) -> None:
-    answer = broker.ask(FindCoordinatorRequest(key="name", key_type=kind), version)
-    assert isinstance(answer, FindCoordinatorResponse)
-    assert (answer.error_code, answer.node_id, answer.host, answer.port) == HERE
+    response = broker.ask(FindCoordinatorRequest(key="name", key_type=kind), version)
+    assert isinstance(response, FindCoordinatorResponse)
+    assert (response.error_code, response.node_id, response.host, response.port) == HERE
 
 
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("version", range(4, 7))
 def test_every_key_of_a_batch_is_answered(broker: SimulatedBroker, version: int, kind: int) -> None:
     request = FindCoordinatorRequest(coordinator_keys=["a", "b"], key_type=kind)
-    answer = broker.ask(request, version)
-    assert isinstance(answer, FindCoordinatorResponse)
-    found = [(c.key, c.error_code, c.node_id, c.host, c.port) for c in answer.coordinators]
+    response = broker.ask(request, version)
+    assert isinstance(response, FindCoordinatorResponse)
+    found = [(c.key, c.error_code, c.node_id, c.host, c.port) for c in response.coordinators]
     assert found == [("a", *HERE), ("b", *HERE)]
 
 
@@ -74,12 +74,12 @@ def test_group_whose_topic_cannot_be_created_has_no_coordinator() -> None:
     broker.core.hold_appends = True
     asked = broker.send(FindCoordinatorRequest(key="group"), 3)
     broker.run()
-    assert broker.answer(asked) is None
+    assert broker.response(asked) is None
     broker.core.complete_append(KafkaStorageError.code)
     broker.run()
-    answer = broker.answer(asked)
-    assert isinstance(answer, FindCoordinatorResponse)
-    assert (answer.error_code, answer.node_id) == (15, -1)
+    response = broker.response(asked)
+    assert isinstance(response, FindCoordinatorResponse)
+    assert (response.error_code, response.node_id) == (15, -1)
     assert "__consumer_offsets" not in broker.image.topics.by_name
 
 
@@ -95,9 +95,9 @@ def test_too_few_brokers_for_the_replication_factor_create_no_topic(
 ) -> None:
     """A topic with fewer replicas than configured would never get more."""
     broker = SimulatedBroker({setting: "3"})
-    answer = broker.ask(FindCoordinatorRequest(key="key", key_type=kind), 3)
-    assert isinstance(answer, FindCoordinatorResponse)
-    assert (answer.error_code, answer.node_id) == (15, -1)
+    response = broker.ask(FindCoordinatorRequest(key="key", key_type=kind), 3)
+    assert isinstance(response, FindCoordinatorResponse)
+    assert (response.error_code, response.node_id) == (15, -1)
     assert topic not in broker.image.topics.by_name
     (warning,) = caplog.messages
     assert warning == (
@@ -113,9 +113,9 @@ def test_a_partition_without_a_leader_has_no_coordinator(broker: SimulatedBroker
     topic = broker.image.topics.by_name["__consumer_offsets"]
     index = coordinator_partition(key, len(topic.partitions))
     topic.partitions[index] = topic.partitions[index]._replace(leader=-1)
-    answer = broker.ask(FindCoordinatorRequest(key=key), 3)
-    assert isinstance(answer, FindCoordinatorResponse)
-    assert answer.error_code == 15
+    response = broker.ask(FindCoordinatorRequest(key=key), 3)
+    assert isinstance(response, FindCoordinatorResponse)
+    assert response.error_code == 15
 
 
 def test_repeated_requests_of_a_client_log_one_warning_a_minute(
@@ -132,9 +132,9 @@ def test_repeated_requests_of_a_client_log_one_warning_a_minute(
 
 
 def test_an_unknown_kind_of_key_is_invalid(broker: SimulatedBroker) -> None:
-    answer = broker.ask(FindCoordinatorRequest(key="group", key_type=9), 3)
-    assert isinstance(answer, FindCoordinatorResponse)
-    assert answer.error_code == 42
+    response = broker.ask(FindCoordinatorRequest(key="group", key_type=9), 3)
+    assert isinstance(response, FindCoordinatorResponse)
+    assert response.error_code == 42
 
 
 GOOD = "g:AAAAAAAAAAAAAAAAAAAAAg:0"
@@ -159,7 +159,7 @@ def test_key_of_a_share_group_is_checked_as_in_kafka(
     broker: SimulatedBroker, version: int, key: str, code: int
 ) -> None:
     keys = {"key": key} if version < 4 else {"coordinator_keys": [key]}
-    answer = broker.ask(FindCoordinatorRequest(key_type=2, **keys), version)
-    assert isinstance(answer, FindCoordinatorResponse)
-    codes = [answer.error_code] if version < 4 else [c.error_code for c in answer.coordinators]
+    response = broker.ask(FindCoordinatorRequest(key_type=2, **keys), version)
+    assert isinstance(response, FindCoordinatorResponse)
+    codes = [response.error_code] if version < 4 else [c.error_code for c in response.coordinators]
     assert codes == [code]

@@ -116,14 +116,14 @@ def requests(api: str, name: str, version: int) -> Iterator[Message]:
         yield request(api, content, version)
 
 
-def error_messages(answer: object) -> Iterator[str]:
+def error_messages(response: object) -> Iterator[str]:
     """Yield the error messages of a response and of all its parts."""
-    if isinstance(answer, list):
-        for one in answer:
+    if isinstance(response, list):
+        for one in response:
             yield from error_messages(one)
-    if isinstance(answer, Message):
-        for name in answer.__slots__:
-            value = getattr(answer, name)
+    if isinstance(response, Message):
+        for name in response.__slots__:
+            value = getattr(response, name)
             if name == "error_message" and value is not None:
                 yield value
             yield from error_messages(value)

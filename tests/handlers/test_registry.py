@@ -70,7 +70,7 @@ WITH_DIRECTORY_IDS = {1: (16, 18), 52: (1, 2), 53: (1, 1), 54: (1, 1), 59: (1, 1
 ALL_ROWS = sorted({*ROWS, *CONTROLLER_ROWS})
 
 
-ANSWERED_BY_THE_CONTROLLER = {55, 80, 81}
+RESPONDED_BY_THE_CONTROLLER = {55, 80, 81}
 """APIs that need the leader of the quorum, but whose handlers propose no records."""
 
 
@@ -113,7 +113,7 @@ def test_handler_returns_only_results_that_its_owner_supports(row: Row) -> None:
     may_return = get_type_hints(handler, vars(import_module(handler.__module__)))["return"]
     names = str(may_return)
     proposes = row.owner in (Owner.CONTROLLER, Owner.ANY_NODE)
-    may_propose = proposes and row.api_key not in ANSWERED_BY_THE_CONTROLLER
+    may_propose = proposes and row.api_key not in RESPONDED_BY_THE_CONTROLLER
     assert (Propose.__qualname__ in names or "Outcome" in names) == may_propose
     assert Maintain.__qualname__ not in names or row.owner is Owner.LOCAL or may_propose
     assert Coordinate.__qualname__ in names or row.owner is not Owner.SHARD

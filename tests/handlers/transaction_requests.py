@@ -48,9 +48,9 @@ def init(
     request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
     if producer != (-1, -1):
         request.producer_id, request.producer_epoch = producer
-    answer = broker.ask(request, version)
-    assert isinstance(answer, InitProducerIdResponse)
-    return answer.error_code, (answer.producer_id, answer.producer_epoch)
+    response = broker.ask(request, version)
+    assert isinstance(response, InitProducerIdResponse)
+    return response.error_code, (response.producer_id, response.producer_epoch)
 
 
 def producer_of(broker: SimulatedBroker, name: str = ID) -> Producer:
@@ -88,12 +88,12 @@ def add(
             topics=[named],
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])
-    answer = broker.ask(request, version)
-    assert isinstance(answer, AddPartitionsToTxnResponse)
+    response = broker.ask(request, version)
+    assert isinstance(response, AddPartitionsToTxnResponse)
     topics = (
-        answer.results_by_topic_v3_and_below
+        response.results_by_topic_v3_and_below
         if version < 4
-        else answer.results_by_transaction[0].topic_results
+        else response.results_by_transaction[0].topic_results
     )
     return [row.partition_error_code for row in topics[0].results_by_partition]
 
@@ -102,9 +102,9 @@ def add_offsets(broker: SimulatedBroker, producer: Producer, group: str = "g") -
     request = AddOffsetsToTxnRequest(
         transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], group_id=group
     )
-    answer = broker.ask(request)
-    assert isinstance(answer, AddOffsetsToTxnResponse)
-    return answer.error_code
+    response = broker.ask(request)
+    assert isinstance(response, AddOffsetsToTxnResponse)
+    return response.error_code
 
 
 def end(
@@ -117,9 +117,9 @@ def end(
         producer_epoch=producer[1],
         committed=commit,
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, EndTxnResponse)
-    return answer.error_code, (answer.producer_id, answer.producer_epoch)
+    response = broker.ask(request, version)
+    assert isinstance(response, EndTxnResponse)
+    return response.error_code, (response.producer_id, response.producer_epoch)
 
 
 def commit_offsets(
@@ -150,17 +150,17 @@ def commit_offsets(
     )
     for name, value in fields.items():
         setattr(request, name, value)
-    answer = broker.ask(request, version)
-    assert isinstance(answer, TxnOffsetCommitResponse)
-    return [row.error_code for row in answer.topics[0].partitions]
+    response = broker.ask(request, version)
+    assert isinstance(response, TxnOffsetCommitResponse)
+    return [row.error_code for row in response.topics[0].partitions]
 
 
 def describe(
     broker: SimulatedBroker, name: str = ID
 ) -> DescribeTransactionsResponse.TransactionState:
-    answer = broker.ask(DescribeTransactionsRequest(transactional_ids=[name]))
-    assert isinstance(answer, DescribeTransactionsResponse)
-    return answer.transaction_states[0]
+    response = broker.ask(DescribeTransactionsRequest(transactional_ids=[name]))
+    assert isinstance(response, DescribeTransactionsResponse)
+    return response.transaction_states[0]
 
 
 def verify(

@@ -61,8 +61,8 @@ def wait_until_known(bootstrap: str, topic: str, partitions: int) -> None:
 
 def knows(node: Connection, topic: str, partitions: int) -> bool:
     """Return whether a node's metadata has this number of partitions; 0 means no such topic."""
-    answer = node.ask(METADATA, METADATA_VERSION, MetadataRequest(topics=None))
-    return sum(len(one.partitions) for one in answer.topics if one.name == topic) == partitions
+    response = node.ask(METADATA, METADATA_VERSION, MetadataRequest(topics=None))
+    return sum(len(one.partitions) for one in response.topics if one.name == topic) == partitions
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[str], *, partition: int = 0) -> None:

@@ -82,16 +82,16 @@ class Producer:
         return capsule(self.schema, b"arrow_schema"), capsule(self.array, b"arrow_array")
 
 
-class Answer:
-    """An object whose `__arrow_c_array__` returns this answer, or raises it."""
+class Exporter:
+    """An object whose `__arrow_c_array__` returns this value, or raises it."""
 
-    def __init__(self, answer: Any) -> None:
-        self._answer = answer
+    def __init__(self, value: Any) -> None:
+        self._value = value
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> Any:
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return self._answer
+        if isinstance(self._value, Exception):
+            raise self._value
+        return self._value
 
 
 def capsule(struct: ctypes.Structure, name: bytes) -> Any:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core import _core, kernels
-from tests.kernels.hostile import Answer, Producer, capsule
+from tests.kernels.hostile import Exporter, Producer, capsule
 
 NAMES = (b"arrow_schema", b"arrow_array")
 
@@ -121,10 +121,10 @@ def test_unsupported_key_type_is_a_type_error(format_: bytes) -> None:
         kernels.partitions(Producer(format_, [None, b"x" * 64], length=1), 12)
 
 
-@pytest.mark.parametrize("answer", [None, (1, 2), (1, 2, 3), [], "capsules"])
-def test_reply_without_two_capsules_is_rejected(answer: Any) -> None:
+@pytest.mark.parametrize("value", [None, (1, 2), (1, 2, 3), [], "capsules"])
+def test_reply_without_two_capsules_is_rejected(value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
-        kernels.partitions(Answer(answer), 12)
+        kernels.partitions(Exporter(value), 12)
 
 
 def test_capsules_of_another_name_are_not_read() -> None:
@@ -132,13 +132,13 @@ def test_capsules_of_another_name_are_not_read() -> None:
     for names in (NAMES[::-1], (b"arrow_schema", b"arrow_array_stream"), (b"", b"")):
         capsules = (capsule(producer.schema, names[0]), capsule(producer.array, names[1]))
         with pytest.raises(ValueError, match="PyCapsule"):
-            kernels.partitions(Answer(capsules), 12)
+            kernels.partitions(Exporter(capsules), 12)
     assert producer.released == 0
 
 
 def test_error_of_a_producer_is_propagated() -> None:
     with pytest.raises(ZeroDivisionError):
-        kernels.partitions(Answer(ZeroDivisionError()), 12)
+        kernels.partitions(Exporter(ZeroDivisionError()), 12)
 
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 8), min_size=1), st.binary())

@@ -45,15 +45,15 @@ def connection(broker: Broker) -> Iterator[Connection]:
 
 
 @contextmanager
-def server(*answers: bytes) -> Iterator[str]:
-    """Yield the address of a server that reads a request before each answer, then closes."""
+def server(*responses: bytes) -> Iterator[str]:
+    """Yield the address of a server that reads a request before each response, then closes."""
 
     def serve() -> None:
         accepted, _ = listener.accept()
         with accepted, accepted.makefile("rb") as received:
-            for answer in answers:
+            for response in responses:
                 received.read(int.from_bytes(received.read(4)))
-                accepted.sendall(struct.pack(">i", len(answer)) + answer)
+                accepted.sendall(struct.pack(">i", len(response)) + response)
 
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         served = pool.submit(serve)
@@ -123,7 +123,7 @@ def test_response_above_the_limit_is_an_error(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("response", "message"),
     [
         (b"\0\0\0\2\0", "the response belongs to another request"),
         (b"\0\0\0\1\1", "the header of the response has tagged fields"),
@@ -131,9 +131,9 @@ def test_response_above_the_limit_is_an_error(broker: Broker) -> None:
         (b"\0\0\0\1", "tagged fields"),
     ],
 )
-def test_invalid_header_of_a_response_is_an_error(answer: bytes, message: str) -> None:
+def test_invalid_header_of_a_response_is_an_error(response: bytes, message: str) -> None:
     with (
-        server(answer) as address,
+        server(response) as address,
         Connection(address) as connection,
         pytest.raises(ProtocolError, match=message),
     ):

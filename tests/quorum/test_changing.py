@@ -21,9 +21,9 @@ from pykafka_core.errors import (
     VoterNotFoundError,
 )
 from pykafka_core.quorum.events import (
-    Answer,
     AppendFetched,
     Replied,
+    Respond,
     Send,
     Tick,
     Truncate,
@@ -37,15 +37,15 @@ from pykafka_core.quorum.rpc import (
     AskVersions,
     BeginQuorumEpoch,
     Body,
-    EpochAnswer,
+    EpochReply,
     Fetch,
-    FetchAnswer,
+    FetchReply,
     RemoveVoter,
     UpdateVoter,
-    VersionsAnswer,
+    VersionsReply,
     Vote,
-    VoteAnswer,
-    VoterAnswer,
+    VoteReply,
+    VoterReply,
 )
 from pykafka_core.quorum.values import (
     Batch,
@@ -107,8 +107,8 @@ def fetch_of(voter: Voter, offset: int) -> Fetch:
 
 def refusal(leader: Driven, asked: Body) -> int:
     leader.ask(asked)
-    (answer,) = [one.body for one in leader.all(Answer) if isinstance(one.body, VoterAnswer)]
-    return answer.error_code
+    (reply,) = [one.body for one in leader.all(Respond) if isinstance(one.body, VoterReply)]
+    return reply.error_code
 
 
 def versions_asked(leader: Driven) -> Send:
@@ -116,9 +116,9 @@ def versions_asked(leader: Driven) -> Send:
     return send
 
 
-def answer_versions(leader: Driven, versions: tuple[int, int] | None = (0, 1)) -> None:
+def respond_versions(leader: Driven, versions: tuple[int, int] | None = (0, 1)) -> None:
     correlation = next(at for at, _, body in leader.replica.sent if isinstance(body, AskVersions))
-    leader.handle(Replied(leader.replica.now_ms, correlation, VersionsAnswer(0, versions=versions)))
+    leader.handle(Replied(leader.replica.now_ms, correlation, VersionsReply(0, versions=versions)))
 
 
 def voters_appended(leader: Driven) -> list[int]:
@@ -135,14 +135,14 @@ def test_an_observer_that_has_caught_up_is_added_and_counts_from_the_append_on()
     leader.ask(fetch_of(TWO, 7))
     leader.ask(AddVoter(TWO, 1000))
     assert versions_asked(leader).node_id == 2
-    answer_versions(leader)
+    respond_versions(leader)
     assert voters_appended(leader) == [1, 2]
     assert leader.replica.voters == (ONE.key, TWO.key)
     leader.handle(Appended(0, 7))
     assert leader.replica.high_watermark == 7, "the other one of two is needed"
     leader.ask(fetch_of(TWO, 8))
     assert leader.replica.high_watermark == 8
-    assert VoterAnswer(0, 1, 2) in [answer.body for answer in leader.all(Answer)]
+    assert VoterReply(0, 1, 2) in [reply.body for reply in leader.all(Respond)]
 
 
 def test_add_voter_can_be_answered_before_the_commit() -> None:
@@ -150,8 +150,8 @@ def test_add_voter_can_be_answered_before_the_commit() -> None:
     leader = alone()
     leader.ask(fetch_of(TWO, 7))
     leader.ask(AddVoter(TWO, 1000, False))
-    answer_versions(leader)
-    assert leader.only(Answer).body == VoterAnswer(0, 1, 2)
+    respond_versions(leader)
+    assert leader.only(Respond).body == VoterReply(0, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_unsuitable_voter_is_not_added(
     leader = alone()
     leader.ask(fetch_of(TWO, offset))
     leader.ask(AddVoter(TWO, 1000))
-    answer_versions(leader, versions)
-    (answer,) = [one.body for one in leader.all(Answer) if isinstance(one.body, VoterAnswer)]
-    assert answer.error_code == error.code
+    respond_versions(leader, versions)
+    (reply,) = [one.body for one in leader.all(Respond) if isinstance(one.body, VoterReply)]
+    assert reply.error_code == error.code
     assert leader.replica.voters == (ONE.key,)
     assert refusal(leader, RemoveVoter(TWO.key)) == VoterNotFoundError.code, "nothing is pending"
 
@@ -180,7 +180,7 @@ def test_request_to_add_a_silent_voter_times_out() -> None:
     leader = alone()
     leader.ask(AddVoter(TWO, 100))
     leader.handle(Tick(leader.replica.deadline_ms))
-    assert leader.only(Answer).body.error_code == RequestTimedOutError.code
+    assert leader.only(Respond).body.error_code == RequestTimedOutError.code
 
 
 # Rejected changes.
@@ -269,11 +269,11 @@ def test_voter_with_an_uncommitted_removal_still_stands_for_election() -> None:
 def test_voter_updates_its_endpoints() -> None:
     moved = TWO._replace(endpoints=(VoterEndpoint("CONTROLLER", "other", 9),))
     follower = driven(moved, log_of(ONE, TWO), ElectionState(2, leader_id=1))
-    follower.fetched(FetchAnswer(0, 1, 2, 6))
+    follower.fetched(FetchReply(0, 1, 2, 6))
     assert follower.only(Send).body == UpdateVoter(moved, 2)
     leader = leading(ONE, TWO)
     leader.ask(UpdateVoter(moved, 2))
-    assert leader.only(Answer).body == VoterAnswer(0, 1, 2), "at once"
+    assert leader.only(Respond).body == VoterReply(0, 1, 2), "at once"
     assert decode_voters(leader.only(Append).values[0]) == (ONE, moved)
 
 
@@ -284,7 +284,7 @@ def joining(own: Voter, *voters: Voter) -> Driven:
     observer = driven(
         own, log_of(*voters), ElectionState(2, leader_id=1), config=QuorumConfig(joins=True)
     )
-    observer.fetched(FetchAnswer(0, 1, 2, 6))
+    observer.fetched(FetchReply(0, 1, 2, 6))
     return observer
 
 
@@ -302,7 +302,7 @@ def test_old_voter_with_the_same_node_id_is_removed_first() -> None:
 
 def fetched(change: VoterSetChange) -> Driven:
     follower = driven(ONE, log_of(ONE, TWO), ElectionState(2, leader_id=2))
-    follower.fetched(FetchAnswer(0, 2, 2, 6, batches=(Batch(6, 2, 1, b"", change),)))
+    follower.fetched(FetchReply(0, 2, 2, 6, batches=(Batch(6, 2, 1, b"", change),)))
     assert follower.only(AppendFetched)
     return follower
 
@@ -311,7 +311,7 @@ def test_voter_set_applies_at_once_and_is_dropped_with_its_record() -> None:
     follower = fetched(VoterSetChange((ONE, TWO, THREE), None))
     assert follower.replica.voters == (ONE.key, TWO.key, THREE.key)
     follower.handle(Appended(0, 6))
-    follower.fetched(FetchAnswer(0, 2, 2, 6, diverging=OffsetAndEpoch(6, 1)))
+    follower.fetched(FetchReply(0, 2, 2, 6, diverging=OffsetAndEpoch(6, 1)))
     assert follower.only(Truncate) == Truncate(6)
     assert [key.node_id for key in follower.replica.voters] == [1, 2]
     follower.handle(Truncated())
@@ -333,11 +333,11 @@ def test_candidate_missing_from_the_log_gets_a_vote_unless_a_leader_is_active() 
     asked = Vote(THREE.key, ONE.key, 6, OffsetAndEpoch(9, 5), False)
     replica = driven(ONE, log_of(ONE, TWO), ElectionState(5))
     replica.ask(asked)
-    assert replica.only(Answer).body == VoteAnswer(0, -1, 6, True)
+    assert replica.only(Respond).body == VoteReply(0, -1, 6, True)
     follower = driven(ONE, log_of(ONE, TWO), ElectionState(5, leader_id=2))
-    follower.fetched(FetchAnswer(0, 2, 5, 6))
+    follower.fetched(FetchReply(0, 2, 5, 6))
     follower.ask(asked)
-    assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, 2, 5, False)
+    assert follower.only(Respond).body == VoteReply(InconsistentVoterSetError.code, 2, 5, False)
     assert follower.replica.leader_epoch == 5
 
 
@@ -346,15 +346,15 @@ def test_removed_voter_in_a_later_epoch_ends_the_current_one() -> None:
     sets = VoterSet(2, (ONE, TWO, THREE), 1), VoterSet(5, (ONE, TWO), 1)
     log = LogState.loaded(6, EPOCHS, voter_sets=sets)
     follower = driven(ONE, log, ElectionState(5, leader_id=2))
-    follower.fetched(FetchAnswer(0, 2, 5, 6))
+    follower.fetched(FetchReply(0, 2, 5, 6))
     asked = Vote(THREE.key, ONE.key, 5, OffsetAndEpoch(4, 5), True)
     follower.ask(asked)
-    assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, 2, 5, False)
+    assert follower.only(Respond).body == VoteReply(InconsistentVoterSetError.code, 2, 5, False)
     follower.ask(asked._replace(epoch=6))
-    assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, -1, 6, False)
+    assert follower.only(Respond).body == VoteReply(InconsistentVoterSetError.code, -1, 6, False)
     # An observer could not end the leader's epoch, and would have no leader itself.
     observer = driven(NEW_TWO, log, ElectionState(5, leader_id=1))
-    observer.fetched(FetchAnswer(0, 1, 5, 6))
+    observer.fetched(FetchReply(0, 1, 5, 6))
     observer.ask(asked._replace(voter=NEW_TWO.key, epoch=6))
     assert observer.replica.leader_epoch == 5
 
@@ -363,22 +363,22 @@ def test_controller_missing_from_its_log_votes_with_its_directory_id() -> None:
     observer = driven(THREE, log_of(ONE, TWO), ElectionState(5))
     asked = Vote(ONE.key, THREE.key, 6, OffsetAndEpoch(9, 5), False)
     observer.ask(asked._replace(voter=THREE.key._replace(directory_id=bytes(16))))
-    assert observer.only(Answer).body.error_code == InvalidVoterKeyError.code
+    assert observer.only(Respond).body.error_code == InvalidVoterKeyError.code
     observer.ask(asked)
-    assert observer.only(Answer).body == VoteAnswer(0, -1, 6, True)
+    assert observer.only(Respond).body == VoteReply(0, -1, 6, True)
 
 
 def test_leader_missing_from_the_log_is_followed() -> None:
     replica = driven(ONE, log_of(ONE, TWO), ElectionState(5))
     replica.ask(BeginQuorumEpoch(3, ONE.key, 6))
-    assert replica.only(Answer).body == EpochAnswer(0, 3, 6)
+    assert replica.only(Respond).body == EpochReply(0, 3, 6)
     assert replica.replica.leader_id == 3
 
 
 def test_node_without_voters_asks_its_bootstrap_servers() -> None:
     node = driven(THREE, LogState(), ElectionState(0), bootstrap=(-2,))
     assert node.only(Send).node_id == -2
-    node.fetched(FetchAnswer(NotLeaderOrFollowerError.code, 1, 4))
+    node.fetched(FetchReply(NotLeaderOrFollowerError.code, 1, 4))
     assert node.only(Send)[1:3] == (1, Fetch(THREE.key, 4, 0, 0, 0))
     assert node.replica.state == "Observer"
 
@@ -388,11 +388,11 @@ def test_change_of_the_voters_completes_waiting_fetches() -> None:
     leader = leading(ONE, TWO, THREE)
     leader.ask(fetch_of(TWO, 7)._replace(wait_ms=500, high_watermark=7))
     waiting = leader.numbers
-    assert not leader.all(Answer)
+    assert not leader.all(Respond)
     leader.ask(RemoveVoter(THREE.key))
     assert voters_appended(leader) == [1, 2]
-    (answer,) = [one for one in leader.all(Answer) if one.number == waiting]
-    assert answer.read_from == 7
+    (reply,) = [one for one in leader.all(Respond) if one.number == waiting]
+    assert reply.read_from == 7
     leader.handle(Appended(0, 7))
     leader.ask(fetch_of(TWO, 8))
     assert leader.replica.high_watermark == 8

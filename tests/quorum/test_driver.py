@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.services import found
-from pykafka_core.quorum.events import Answer, Request, Send
+from pykafka_core.quorum.events import Request, Respond, Send
 from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.replica import begin
 from pykafka_core.quorum.roles import Leader
@@ -35,7 +35,7 @@ class Silent:
     def send(self, sent: Send, _: object) -> None:
         pass
 
-    def answer(self, answer: Answer, _: object) -> None:
+    def respond(self, reply: Respond, _: object) -> None:
         pass
 
 

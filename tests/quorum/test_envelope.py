@@ -30,22 +30,22 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.quorum.log.batches import cut
 from pykafka_core.quorum.rpc import (
     AddVoter,
-    AnswerBody,
     AskVersions,
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
-    EpochAnswer,
+    EpochReply,
     Fetch,
-    FetchAnswer,
+    FetchReply,
     FetchSnapshot,
     RemoveVoter,
-    SnapshotAnswer,
+    ReplyBody,
+    SnapshotReply,
     UpdateVoter,
-    VersionsAnswer,
+    VersionsReply,
     Vote,
-    VoteAnswer,
-    VoterAnswer,
+    VoteReply,
+    VoterReply,
 )
 from pykafka_core.quorum.values import (
     LISTENERS_MAX,
@@ -57,7 +57,6 @@ from pykafka_core.quorum.values import (
     VoterSet,
     VoterSetChange,
 )
-from pykafka_core.quorum.wire.answers import decode_answer, encode_answer
 from pykafka_core.quorum.wire.envelope import (
     EPOCH_MAX,
     Endpoint,
@@ -67,6 +66,7 @@ from pykafka_core.quorum.wire.envelope import (
     QuorumResponse,
     api_versions,
 )
+from pykafka_core.quorum.wire.replies import decode_reply, encode_reply
 from pykafka_core.quorum.wire.requests import decode_request, encode_request
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -132,11 +132,11 @@ def in_version(body: Body, request: QuorumRequest, version: int) -> QuorumReques
     return message
 
 
-def answered(body: Body, response: QuorumResponse, version: int) -> Heard:
+def on_response(body: Body, response: QuorumResponse, version: int) -> Heard:
     wire = bytes(encode_message(response, version))
     message = decode_response_bytes(api_versions(body).api_key, version, wire)
     assert type(message) is type(response)
-    return decode_answer(message)
+    return decode_reply(message)
 
 
 @given(requests, st.data())
@@ -151,27 +151,27 @@ def test_request_round_trips(body: Body, data: st.DataObject) -> None:
 
 @given(requests, st.data())
 def test_reply_round_trips(body: Body, data: st.DataObject) -> None:
-    answer: AnswerBody
+    reply: ReplyBody
     records = b""
     if isinstance(body, Vote):
-        answer = data.draw(st.builds(VoteAnswer, codes, leaders, epochs, st.booleans()))
+        reply = data.draw(st.builds(VoteReply, codes, leaders, epochs, st.booleans()))
     elif isinstance(body, Fetch):
         end = st.none() | ends
-        answer = data.draw(st.builds(FetchAnswer, st.just(0), leaders, epochs, offsets, end, end))
+        reply = data.draw(st.builds(FetchReply, st.just(0), leaders, epochs, offsets, end, end))
         records = b"".join(data.draw(batches))
     elif isinstance(body, FetchSnapshot):
         parts = st.binary(max_size=50)
-        answer = data.draw(
-            st.builds(SnapshotAnswer, st.just(0), leaders, epochs, ends, offsets, offsets, parts)
+        reply = data.draw(
+            st.builds(SnapshotReply, st.just(0), leaders, epochs, ends, offsets, offsets, parts)
         )
     else:
-        answer = data.draw(st.builds(EpochAnswer, codes, leaders, epochs))
+        reply = data.draw(st.builds(EpochReply, codes, leaders, epochs))
     leader = data.draw(st.none() | st.just(LEADER))
-    response = encode_answer(body, answer, leader, records)
-    heard = answered(body, response, data.draw(st.integers(*api_versions(body)[1:])))
-    if isinstance(answer, FetchAnswer):
-        answer = answer._replace(batches=cut(records))
-    assert heard == Heard(answer, leader if answer.leader_id >= 0 else None)
+    response = encode_reply(body, reply, leader, records)
+    heard = on_response(body, response, data.draw(st.integers(*api_versions(body)[1:])))
+    if isinstance(reply, FetchReply):
+        reply = reply._replace(batches=cut(records))
+    assert heard == Heard(reply, leader if reply.leader_id >= 0 else None)
 
 
 FETCH = Fetch(OWN, 5, 10, 4, 9)
@@ -180,9 +180,9 @@ VOTE = Vote(OWN, OWN, 5, OffsetAndEpoch(10, 4), pre_vote=False)
 
 @pytest.mark.parametrize("error_code", [6, 74, 76])
 def test_rejected_fetch_contains_only_leader_and_epoch(error_code: int) -> None:
-    answer = FetchAnswer(error_code, 2, 7)
-    response = encode_answer(FETCH, answer, LEADER)
-    assert answered(FETCH, response, 17) == Heard(answer, LEADER)
+    reply = FetchReply(error_code, 2, 7)
+    response = encode_reply(FETCH, reply, LEADER)
+    assert on_response(FETCH, response, 17) == Heard(reply, LEADER)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_vote_of_version_0_is_for_its_receiver_and_from_a_replica_without_a_dire
 
 @pytest.mark.parametrize("response", [VoteResponse(error_code=8), FetchResponse(), VoteResponse()])
 def test_reply_without_content_is_dropped(response: QuorumResponse) -> None:
-    assert decode_answer(response) == Heard(None, None)
+    assert decode_reply(response) == Heard(None, None)
 
 
 def test_batches_are_cut_where_they_end() -> None:
@@ -291,8 +291,8 @@ def test_epoch_without_a_successor_is_rejected(epoch: int) -> None:
     refused = decode_request(ENVELOPE, encode_request(ENVELOPE, begin))
     assert isinstance(refused, BeginQuorumEpochResponse)
     assert refused.error_code == InvalidRequestError.code
-    answer = EpochAnswer(0, 1, epoch)
-    assert decode_answer(encode_answer(begin, answer, None)).answer is None
+    reply = EpochReply(0, 1, epoch)
+    assert decode_reply(encode_reply(begin, reply, None)).reply is None
 
 
 @given(voter_requests)
@@ -329,9 +329,9 @@ def test_voter_without_a_reachable_listener_or_with_too_many_is_rejected(body: B
 @pytest.mark.parametrize("body", [AddVoter(VOTER, 10), RemoveVoter(OWN), UpdateVoter(VOTER, 5)])
 def test_reply_to_a_change_contains_its_error(body: Body) -> None:
     leader = (2, 7) if isinstance(body, UpdateVoter) else (-1, -1)
-    response = encode_answer(body, VoterAnswer(7, 2, 7, "why"), LEADER)
-    heard = answered(body, response, api_versions(body).max)
-    assert heard.answer == VoterAnswer(7, *leader)
+    response = encode_reply(body, VoterReply(7, 2, 7, "why"), LEADER)
+    heard = on_response(body, response, api_versions(body).max)
+    assert heard.reply == VoterReply(7, *leader)
     assert heard.leader == (LEADER if isinstance(body, UpdateVoter) else None)
 
 
@@ -341,8 +341,8 @@ def test_reply_contains_the_supported_kraft_versions() -> None:
     )
     asked = AskVersions(VOTER, 5)
     told = ApiVersionsResponse(api_keys=[], supported_features=[feature])
-    assert answered(asked, told, 4).answer == VersionsAnswer(0, versions=(0, 1))
-    assert answered(asked, ApiVersionsResponse(api_keys=[]), 4).answer == VersionsAnswer(0)
+    assert on_response(asked, told, 4).reply == VersionsReply(0, versions=(0, 1))
+    assert on_response(asked, ApiVersionsResponse(api_keys=[]), 4).reply == VersionsReply(0)
 
 
 def test_batch_of_control_records_contains_the_voters() -> None:

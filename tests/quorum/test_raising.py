@@ -11,12 +11,12 @@ from pykafka_core.errors import (
     VoterNotFoundError,
 )
 from pykafka_core.protocol.messages import Message, NoOpRecord
-from pykafka_core.quorum.events import Answer, InDoubt, Replied, Send
+from pykafka_core.quorum.events import InDoubt, Replied, Respond, Send
 from pykafka_core.quorum.log.records import LEADER_CHANGE
 from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.log.voters import KRAFT_VERSION_KEY, VOTERS_KEY, decode_voters
 from pykafka_core.quorum.quorum import Append, Appended, Committed, Proposal
-from pykafka_core.quorum.rpc import FetchAnswer, UpdateVoter, VoterAnswer
+from pykafka_core.quorum.rpc import FetchReply, UpdateVoter, VoterReply
 from pykafka_core.quorum.values import ElectionState, ReplicaKey, Voter, VoterEndpoint, VoterSet
 from pykafka_core.types import ZERO_ID
 from tests.quorum.test_replica import Driven, fetch_of
@@ -50,14 +50,14 @@ def leading(*described: Voter) -> Driven:
     leader.ask(fetch_of(TWO.key, 1, epoch, epoch))
     assert leader.replica.high_watermark == 1
     for voter in described:
-        assert answer_to(leader, UpdateVoter(voter, epoch)) == 0
+        assert respond_to(leader, UpdateVoter(voter, epoch)) == 0
     return leader
 
 
-def answer_to(leader: Driven, asked: UpdateVoter) -> int:
+def respond_to(leader: Driven, asked: UpdateVoter) -> int:
     leader.ask(asked)
-    (answer,) = [one.body for one in leader.all(Answer) if isinstance(one.body, VoterAnswer)]
-    return answer.error_code
+    (reply,) = [one.body for one in leader.all(Respond) if isinstance(one.body, VoterReply)]
+    return reply.error_code
 
 
 def sent(follower: Driven) -> list[object]:
@@ -68,14 +68,14 @@ def following() -> Driven:
     """Return a follower that has fetched from node 2 in epoch 4."""
     follower = driven(ElectionState(4, leader_id=2))
     assert sent(follower) == ["Fetch"]
-    follower.fetched(FetchAnswer(0, 2, 4, -1))
+    follower.fetched(FetchReply(0, 2, 4, -1))
     return follower
 
 
-def answered(follower: Driven, error_code: int) -> list[object]:
+def on_response(follower: Driven, error_code: int) -> list[object]:
     correlation = next(at for at, _, body in follower.replica.sent if isinstance(body, UpdateVoter))
-    answer = VoterAnswer(error_code, 2, 4)
-    follower.handle(Replied(follower.replica.now_ms, correlation, answer))
+    reply = VoterReply(error_code, 2, 4)
+    follower.handle(Replied(follower.replica.now_ms, correlation, reply))
     return sent(follower)
 
 
@@ -86,9 +86,9 @@ def answered(follower: Driven, error_code: int) -> list[object]:
 def test_a_static_voter_describes_itself_once_to_a_leader(code: int) -> None:
     follower = following()
     assert [one.body for one in follower.all(Send)] == [UpdateVoter(ONE, 4)]
-    assert answered(follower, code) == ["Fetch"]
+    assert on_response(follower, code) == ["Fetch"]
     for _ in range(5):
-        follower.fetched(FetchAnswer(0, 2, 4, -1))
+        follower.fetched(FetchReply(0, 2, 4, -1))
         assert sent(follower) == ["Fetch"]
         later = follower.replica.now_ms + follower.replica.config.fetch_timeout_ms
         follower.replica = follower.replica._replace(now_ms=later)
@@ -96,12 +96,12 @@ def test_a_static_voter_describes_itself_once_to_a_leader(code: int) -> None:
 
 def test_rejected_description_is_sent_again_later() -> None:
     follower = following()
-    assert answered(follower, RequestTimedOutError.code) == ["Fetch"]
-    follower.fetched(FetchAnswer(0, 2, 4, -1))
+    assert on_response(follower, RequestTimedOutError.code) == ["Fetch"]
+    follower.fetched(FetchReply(0, 2, 4, -1))
     assert sent(follower) == ["Fetch"]
     later = follower.replica.now_ms + follower.replica.config.fetch_timeout_ms
     follower.replica = follower.replica._replace(now_ms=later)
-    follower.fetched(FetchAnswer(0, 2, 4, -1))
+    follower.fetched(FetchReply(0, 2, 4, -1))
     assert sent(follower) == ["UpdateVoter"]
 
 
@@ -131,20 +131,20 @@ def test_version_and_voters_are_appended_before_the_records() -> None:
 def test_voter_of_another_node_or_without_the_level_is_rejected() -> None:
     leader = leading()
     four = TWO._replace(key=ReplicaKey(4, bytes(range(16))))
-    assert answer_to(leader, UpdateVoter(four, 4)) == VoterNotFoundError.code
+    assert respond_to(leader, UpdateVoter(four, 4)) == VoterNotFoundError.code
     newer = TWO._replace(kraft_versions=(1, 1))
-    assert answer_to(leader, UpdateVoter(newer, 4)) == InvalidRequestError.code
-    assert answer_to(leader, UpdateVoter(TWO, 3)) == FencedLeaderEpochError.code
-    assert answer_to(driven(), UpdateVoter(TWO, 3)) == NotLeaderOrFollowerError.code
+    assert respond_to(leader, UpdateVoter(newer, 4)) == InvalidRequestError.code
+    assert respond_to(leader, UpdateVoter(TWO, 3)) == FencedLeaderEpochError.code
+    assert respond_to(driven(), UpdateVoter(TWO, 3)) == NotLeaderOrFollowerError.code
 
 
 def test_the_version_stays_until_every_voter_has_described_itself_and_supports_it() -> None:
     leader = leading(TWO)
     assert leader.replica.kraft_version_problem(1) == NOT_ALL
     older = THREE._replace(kraft_versions=(0, 0))
-    assert answer_to(leader, UpdateVoter(older, 4)) == 0
+    assert respond_to(leader, UpdateVoter(older, 4)) == 0
     assert leader.replica.kraft_version_problem(1) == NOT_SUPPORTED
-    assert answer_to(leader, UpdateVoter(THREE, 4)) == 0
+    assert respond_to(leader, UpdateVoter(THREE, 4)) == 0
     assert leader.replica.kraft_version_problem(1) is None
 
 

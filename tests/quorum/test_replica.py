@@ -22,7 +22,6 @@ from pykafka_core.errors import (
 from pykafka_core.protocol.messages import Message, ProducerIdsRecord
 from pykafka_core.quorum.events import (
     Advanced,
-    Answer,
     AppendFetched,
     Failed,
     InDoubt,
@@ -36,6 +35,7 @@ from pykafka_core.quorum.events import (
     Replied,
     Request,
     Resign,
+    Respond,
     Send,
     SnapshotInstalled,
     SnapshotTaken,
@@ -52,13 +52,13 @@ from pykafka_core.quorum.rpc import (
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
-    EpochAnswer,
+    EpochReply,
     Fetch,
-    FetchAnswer,
+    FetchReply,
     FetchSnapshot,
-    SnapshotAnswer,
+    SnapshotReply,
     Vote,
-    VoteAnswer,
+    VoteReply,
 )
 from pykafka_core.quorum.turn import HELD_MAX
 from pykafka_core.quorum.values import (
@@ -132,8 +132,8 @@ class Driven:
     def vote_of(self, node_id: int, *, granted: bool) -> None:
         """A node replies to the last request for a vote that was sent to it."""
         correlation = next(c for c, node, _ in self.replica.sent if node == node_id)
-        answer = VoteAnswer(0, -1, self.replica.leader_epoch, granted)
-        self.handle(Replied(self.replica.now_ms, correlation, answer))
+        reply = VoteReply(0, -1, self.replica.leader_epoch, granted)
+        self.handle(Replied(self.replica.now_ms, correlation, reply))
 
     def elect(self) -> None:
         """Make it the leader; its first record is on disk but not committed."""
@@ -143,10 +143,10 @@ class Driven:
         assert self.replica.state == "Leader"
         self.handle(Appended(0, self.replica.log.end - 1))
 
-    def fetched(self, answer: FetchAnswer | SnapshotAnswer) -> list[ReplicaOutput]:
+    def fetched(self, reply: FetchReply | SnapshotReply) -> list[ReplicaOutput]:
         """The leader replies to the pending fetch."""
         ((correlation, _, _),) = self.replica.sent
-        return self.handle(Replied(self.replica.now_ms, correlation, answer))
+        return self.handle(Replied(self.replica.now_ms, correlation, reply))
 
 
 def vote(
@@ -218,17 +218,17 @@ def test_vote_is_answered_after_it_is_written() -> None:
         LeaderChanged(-1, 6),
     ]
     assert driven.handle(Persisted()) == []
-    assert driven.handle(Persisted()) == [Answer(1, VoteAnswer(0, -1, 6, True))]
+    assert driven.handle(Persisted()) == [Respond(1, VoteReply(0, -1, 6, True))]
     assert driven.replica.state == "Voted"
 
 
 def test_a_replica_votes_once_in_an_epoch() -> None:
     driven = Driven()
-    assert driven.ask(vote(6))[-1] == Answer(1, VoteAnswer(0, -1, 6, True))
-    assert driven.ask(vote(6, candidate=THREE)) == [Answer(2, VoteAnswer(0, -1, 6, False))]
-    assert driven.ask(vote(6)) == [Answer(3, VoteAnswer(0, -1, 6, True))], "the same again"
+    assert driven.ask(vote(6))[-1] == Respond(1, VoteReply(0, -1, 6, True))
+    assert driven.ask(vote(6, candidate=THREE)) == [Respond(2, VoteReply(0, -1, 6, False))]
+    assert driven.ask(vote(6)) == [Respond(3, VoteReply(0, -1, 6, True))], "the same again"
     again = Driven(state=driven.replica.election)
-    assert again.ask(vote(6, candidate=THREE)) == [Answer(1, VoteAnswer(0, -1, 6, False))]
+    assert again.ask(vote(6, candidate=THREE)) == [Respond(1, VoteReply(0, -1, 6, False))]
 
 
 @pytest.mark.parametrize(
@@ -248,13 +248,13 @@ def test_votes_are_granted_to_logs_that_are_up_to_date(
     driven = Driven()
     epoch = 5 if pre_vote else 6
     driven.ask(vote(epoch, last=last, pre_vote=pre_vote))
-    assert driven.only(Answer).body == VoteAnswer(0, -1, epoch, granted)
+    assert driven.only(Respond).body == VoteReply(0, -1, epoch, granted)
 
 
 def test_pre_vote_writes_nothing() -> None:
     driven = Driven()
     driven.ask(vote(5, pre_vote=True))
-    assert driven.outputs == [Answer(1, VoteAnswer(0, -1, 5, True))]
+    assert driven.outputs == [Respond(1, VoteReply(0, -1, 5, True))]
 
 
 @pytest.mark.parametrize(
@@ -275,17 +275,17 @@ def test_pre_vote_writes_nothing() -> None:
 def test_rejected_vote_changes_nothing(asked: Vote, error: type[KafkaError]) -> None:
     driven = Driven()
     driven.ask(asked)
-    assert driven.outputs == [Answer(1, VoteAnswer(error.code, -1, 5, False))]
+    assert driven.outputs == [Respond(1, VoteReply(error.code, -1, 5, False))]
 
 
 def test_follower_with_an_active_leader_rejects_pre_votes() -> None:
     driven = follower()
     asked = vote(5, pre_vote=True, candidate=THREE)
     driven.ask(asked)
-    assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
-    driven.fetched(FetchAnswer(0, 2, 5))
+    assert driven.only(Respond).body == VoteReply(0, 2, 5, True)
+    driven.fetched(FetchReply(0, 2, 5))
     driven.ask(asked)
-    assert driven.only(Answer).body == VoteAnswer(0, 2, 5, False)
+    assert driven.only(Respond).body == VoteReply(0, 2, 5, False)
 
 
 def test_an_epoch_rises_only_once_a_majority_would_vote() -> None:
@@ -341,13 +341,13 @@ def test_node_with_another_replica_key_is_asked_once() -> None:
     driven = Driven()
     driven.wait_for("Prospective")
     correlation = next(number for number, node, _ in driven.replica.sent if node == 3)
-    error = VoteAnswer(InvalidVoterKeyError.code, -1, 0, False)
+    error = VoteReply(InvalidVoterKeyError.code, -1, 0, False)
     assert driven.handle(Replied(driven.replica.now_ms, correlation, error)) == []
     driven.vote_of(2, granted=True)
     driven.vote_of(2, granted=True)
     assert driven.replica.state == "Leader"
     correlation = next(number for number, node, _ in driven.replica.sent if node == 3)
-    begun = EpochAnswer(InvalidVoterKeyError.code, -1, 0)
+    begun = EpochReply(InvalidVoterKeyError.code, -1, 0)
     assert driven.handle(Replied(driven.replica.now_ms, correlation, begun)) == []
     asked = driven.replica.now_ms
     driven.ask(fetch_of(TWO, 6, 3))
@@ -398,27 +398,27 @@ def test_records_synced_by_a_majority_are_committed_from_the_own_epoch_on() -> N
     )
     driven.ask(fetch_of(TWO, 7, 6))
     assert driven.all(Advanced) + driven.all(Committed) == [Advanced(0, 5), Committed(6, 6, ())]
-    assert driven.only(Answer).body == FetchAnswer(0, 1, 6, 7), "the follower learns it at once"
+    assert driven.only(Respond).body == FetchReply(0, 1, 6, 7), "the follower learns it at once"
 
 
 def test_new_leader_sends_no_high_watermark_before_a_commit_in_its_epoch() -> None:
     """Followers may know a higher one, and those of Apache Kafka exit if it decreases."""
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5, 4))
+    driven.fetched(FetchReply(0, 2, 5, 4))
     driven.elect()
     assert driven.replica.high_watermark == 4
     driven.ask(fetch_of(THREE, 6, 3)._replace(high_watermark=6))
-    assert driven.only(Answer) == Answer(1, FetchAnswer(0, 1, 6, -1), read_from=6)
+    assert driven.only(Respond) == Respond(1, FetchReply(0, 1, 6, -1), read_from=6)
     driven.ask(fetch_of(OBSERVER, 7, 6))
-    assert driven.all(Answer) == [], "there is nothing to say to one that knows less, either"
+    assert driven.all(Respond) == [], "there is nothing to say to one that knows less, either"
     driven.ask(fetch_of(THREE, 7, 6)._replace(high_watermark=6))
-    assert [answer.body for answer in driven.all(Answer)] == [FetchAnswer(0, 1, 6, 7)] * 2
+    assert [reply.body for reply in driven.all(Respond)] == [FetchReply(0, 1, 6, 7)] * 2
 
 
 def test_follower_keeps_its_high_watermark_while_the_leader_has_none() -> None:
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5, 4))
-    driven.fetched(FetchAnswer(0, 2, 5, -1))
+    driven.fetched(FetchReply(0, 2, 5, 4))
+    driven.fetched(FetchReply(0, 2, 5, -1))
     assert driven.replica.high_watermark == 4
     assert driven.only(Send).body == Fetch(ONE, 5, 6, 3, 4)
 
@@ -433,7 +433,7 @@ def test_a_leader_counts_itself_once_it_has_synced() -> None:
     assert driven.replica.high_watermark == 7
     driven.handle(Appended(0, 7))
     assert driven.only(Committed) == Committed(7, 7, RECORDS)
-    assert [answer.body for answer in driven.all(Answer)] == [FetchAnswer(0, 1, 6, 8)] * 2
+    assert [reply.body for reply in driven.all(Respond)] == [FetchReply(0, 1, 6, 8)] * 2
 
 
 def test_observers_and_replaced_disks_do_not_count_for_the_majority() -> None:
@@ -470,9 +470,9 @@ def test_diverging_log_gets_the_point_of_divergence(
 ) -> None:
     driven = leader()
     driven.ask(fetch)
-    answer = driven.only(Answer)
-    assert answer.body == FetchAnswer(0, 1, 6, -1, diverging=diverging)
-    assert answer.read_from == (None if diverging else fetch.offset)
+    reply = driven.only(Respond)
+    assert reply.body == FetchReply(0, 1, 6, -1, diverging=diverging)
+    assert reply.read_from == (None if diverging else fetch.offset)
 
 
 @pytest.mark.parametrize(
@@ -494,8 +494,8 @@ def test_log_that_ends_before_the_log_start_of_the_leader_gets_a_snapshot_id(
     snapshot_id = OffsetAndEpoch(4, 1)
     driven.handle(LogCleaned(snapshot_id))
     driven.ask(fetch)
-    body = driven.only(Answer).body
-    assert isinstance(body, FetchAnswer)
+    body = driven.only(Respond).body
+    assert isinstance(body, FetchReply)
     assert body.snapshot_id == (snapshot_id if needs_snapshot else None)
 
 
@@ -511,26 +511,26 @@ def test_log_that_ends_before_the_log_start_of_the_leader_gets_a_snapshot_id(
 def test_fetch_of_another_epoch_is_rejected(fetch: Fetch, error: type[KafkaError]) -> None:
     driven = leader()
     driven.ask(fetch)
-    assert driven.outputs[0] == Answer(1, FetchAnswer(error.code, 1, 6))
+    assert driven.outputs[0] == Respond(1, FetchReply(error.code, 1, 6))
 
 
 def test_follower_answers_a_fetch_with_the_id_of_its_leader() -> None:
     driven = follower()
     driven.ask(fetch_of(THREE, 6, 3, epoch=5))
-    assert driven.outputs == [Answer(1, FetchAnswer(NotLeaderOrFollowerError.code, 2, 5))]
+    assert driven.outputs == [Respond(1, FetchReply(NotLeaderOrFollowerError.code, 2, 5))]
 
 
 def test_fetch_waits_for_new_records_or_a_higher_high_watermark() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 7, 6))
     driven.ask(fetch_of(TWO, 7, 6)._replace(high_watermark=7))
-    assert driven.all(Answer) == []
+    assert driven.all(Respond) == []
     driven.handle(PROPOSAL)
-    assert driven.only(Answer) == Answer(2, FetchAnswer(0, 1, 6, 7), read_from=7)
+    assert driven.only(Respond) == Respond(2, FetchReply(0, 1, 6, 7), read_from=7)
     driven.handle(Appended(0, 7))
     driven.ask(fetch_of(TWO, 8, 6)._replace(high_watermark=8))
     began = driven.replica.now_ms
-    while not driven.all(Answer):
+    while not driven.all(Respond):
         driven.tick()
     assert driven.replica.now_ms == began + 500
 
@@ -573,8 +573,8 @@ def test_a_replica_stands_for_election_once_its_disk_has_its_log() -> None:
     """A leader that resigned because its disk is slow was elected again."""
     driven = hanging()
     for correlation, _, _ in driven.replica.sent:
-        answer = EpochAnswer(0, -1, driven.replica.leader_epoch)
-        driven.handle(Replied(driven.replica.now_ms, correlation, answer))
+        reply = EpochReply(0, -1, driven.replica.leader_epoch)
+        driven.handle(Replied(driven.replica.now_ms, correlation, reply))
     assert driven.replica.deadline_ms == NEVER
     driven.handle(Tick(driven.replica.now_ms + 60_000))
     assert driven.replica.state == "Resigned"
@@ -745,7 +745,7 @@ def test_a_follower_whose_disk_was_slow_fetches_again_before_an_election(is_stat
         driven.persists = False
         driven.ask(BeginQuorumEpoch(3, ONE, 6))
     else:
-        driven.fetched(FetchAnswer(0, 2, 5, 8, batches=(Batch(6, 5, 1, b"x"),)))
+        driven.fetched(FetchReply(0, 2, 5, 8, batches=(Batch(6, 5, 1, b"x"),)))
     driven.replica = driven.replica.at(10_000)
     driven.handle(Persisted() if is_state else Appended(0, 6))
     assert isinstance(driven.all(Send)[0].body, Fetch)
@@ -762,7 +762,7 @@ def test_end_of_a_write_does_not_delay_the_election_after_a_resignation(
 ) -> None:
     """It waited for another one to two election timeouts."""
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5, 8, batches=() if is_state else (Batch(6, 5, 1, b"x"),)))
+    driven.fetched(FetchReply(0, 2, 5, 8, batches=() if is_state else (Batch(6, 5, 1, b"x"),)))
     driven.persists = not is_state
     if is_state:
         driven.ask(BeginQuorumEpoch(2, ONE, 6))
@@ -784,8 +784,8 @@ def test_response_of_the_leader_ends_the_turn_to_stand() -> None:
     ((correlation, _, asked),) = driven.replica.sent
     driven.handle(Replied(driven.replica.now_ms, correlation, None, is_gone=True))
     driven.replica = driven.replica._replace(sent=((99, 2, asked),))
-    answer = FetchAnswer(0, 2, 5, 8, batches=(Batch(6, 5, 1, b"x"),))
-    driven.handle(Replied(driven.replica.now_ms, 99, answer))
+    reply = FetchReply(0, 2, 5, 8, batches=(Batch(6, 5, 1, b"x"),))
+    driven.handle(Replied(driven.replica.now_ms, 99, reply))
     driven.replica = driven.replica.at(10_000)
     driven.handle(Appended(0, 6))
     driven.handle(Tick(10_001))
@@ -822,9 +822,9 @@ def test_later_epoch_ends_a_leader_whose_batch_is_then_in_doubt() -> None:
     driven.handle(PROPOSAL)
     driven.ask(fetch_of(THREE, 8, 6)._replace(high_watermark=7))
     driven.ask(BeginQuorumEpoch(2, ONE, 7))
-    waiting, begun = driven.all(Answer)
-    assert waiting.body == FetchAnswer(NotLeaderOrFollowerError.code, 2, 7)
-    assert begun.body == EpochAnswer(0, 2, 7)
+    waiting, begun = driven.all(Respond)
+    assert waiting.body == FetchReply(NotLeaderOrFollowerError.code, 2, 7)
+    assert begun.body == EpochReply(0, 2, 7)
     assert driven.only(InDoubt) == InDoubt()
     assert (driven.replica.state, driven.replica.leader_id) == ("Follower", 2)
 
@@ -853,7 +853,7 @@ def test_a_leader_that_answers_no_fetch_does_not_end_the_pre_vote_of_a_follower(
     driven = follower()
     driven.wait_for("Prospective")
     driven.ask(BeginQuorumEpoch(2, ONE, 5))
-    assert driven.only(Answer).body == EpochAnswer(0, 2, 5)
+    assert driven.only(Respond).body == EpochReply(0, 2, 5)
     assert driven.replica.state == "Prospective"
     driven.ask(BeginQuorumEpoch(2, ONE, 6))
     assert driven.replica.state == "Follower"
@@ -875,7 +875,7 @@ def test_of_the_answers_that_are_held_back_the_last_ones_are_kept() -> None:
     assert len(driven.replica.held) == HELD_MAX
     driven.handle(Persisted())
     driven.handle(Persisted())
-    numbers = [answer.number for answer in driven.all(Answer)]
+    numbers = [reply.number for reply in driven.all(Respond)]
     assert numbers == list(range(501, HELD_MAX + 501))
 
 
@@ -887,7 +887,7 @@ def test_delayed_reply_reads_only_records_that_still_exist(change: str) -> None:
     driven.persists = False
     driven.vote_of(2, granted=True)
     driven.ask(fetch_of(TWO, 4, 1))
-    assert driven.all(Answer) == [], "it waits for quorum-state"
+    assert driven.all(Respond) == [], "it waits for quorum-state"
     writes = 1
     if change == "deposed":
         driven.ask(BeginQuorumEpoch(3, ONE, 7))
@@ -897,7 +897,7 @@ def test_delayed_reply_reads_only_records_that_still_exist(change: str) -> None:
         driven.handle(LogCleaned(OffsetAndEpoch(5, 3)))
     for _ in range(writes):
         driven.handle(Persisted())
-    assert driven.all(Answer)[0].read_from == (4 if change == "none" else None)
+    assert driven.all(Respond)[0].read_from == (4 if change == "none" else None)
 
 
 # Followers (contract/replication.md#K6).
@@ -907,7 +907,7 @@ def test_follower_reports_its_synced_records_and_takes_the_high_watermark_of_the
     driven = follower()
     assert driven.only(Send).body == Fetch(ONE, 5, 6, 3, 0)
     batches = Batch(6, 5, 1, b"x"), Batch(7, 5, 2, b"y")
-    driven.fetched(FetchAnswer(0, 2, 5, 8, batches=batches))
+    driven.fetched(FetchReply(0, 2, 5, 8, batches=batches))
     assert driven.outputs == [AppendFetched(batches), Advanced(0, 5)]
     driven.handle(Appended(0, 6))
     assert driven.outputs[0] == Advanced(6, 7)
@@ -927,7 +927,7 @@ def test_follower_reports_its_synced_records_and_takes_the_high_watermark_of_the
 def test_batches_that_do_not_continue_the_log_are_not_written(batches: tuple[Batch, ...]) -> None:
     driven = follower()
     before = driven.replica.log
-    driven.fetched(FetchAnswer(0, 2, 5, batches=batches))
+    driven.fetched(FetchReply(0, 2, 5, batches=batches))
     assert driven.outputs == []
     assert driven.replica.log == before
 
@@ -943,7 +943,7 @@ def test_batches_that_do_not_continue_the_log_are_not_written(batches: tuple[Bat
 )
 def test_a_follower_truncates_by_epoch(diverging: OffsetAndEpoch, end: int) -> None:
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5, 6, diverging))
+    driven.fetched(FetchReply(0, 2, 5, 6, diverging))
     assert driven.outputs == [Truncate(end)]
     assert driven.replica.high_watermark == 0, "what comes with a diverging epoch is not used"
     driven.handle(Truncated())
@@ -953,9 +953,9 @@ def test_a_follower_truncates_by_epoch(diverging: OffsetAndEpoch, end: int) -> N
 
 def test_committed_records_are_never_truncated() -> None:
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5, 6))
+    driven.fetched(FetchReply(0, 2, 5, 6))
     assert driven.replica.high_watermark == 6
-    driven.fetched(FetchAnswer(0, 2, 5, 6, OffsetAndEpoch(5, 3)))
+    driven.fetched(FetchReply(0, 2, 5, 6, OffsetAndEpoch(5, 3)))
     assert driven.outputs == [Failed(UnknownServerError.code)]
     assert driven.replica.deadline_ms == NEVER
     assert driven.ask(vote(9)) == []
@@ -968,17 +968,17 @@ def test_fetches_use_the_configured_sizes() -> None:
     config = QuorumConfig(fetch_bytes_max=500, snapshot_bytes_max=70)
     driven = Driven(state=ElectionState(5, leader_id=2), config=config)
     assert driven.only(Send).body == Fetch(ONE, 5, 6, 3, 0, bytes_max=500)
-    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=SNAPSHOT_ID))
+    driven.fetched(FetchReply(0, 2, 5, 30, snapshot_id=SNAPSHOT_ID))
     assert driven.only(Send).body == FetchSnapshot(ONE, 5, SNAPSHOT_ID, 0, bytes_max=70)
 
 
-def part(position: int, content: bytes, size: int = 10, epoch: int = 5) -> SnapshotAnswer:
-    return SnapshotAnswer(0, 2, epoch, SNAPSHOT_ID, size, position, content)
+def part(position: int, content: bytes, size: int = 10, epoch: int = 5) -> SnapshotReply:
+    return SnapshotReply(0, 2, epoch, SNAPSHOT_ID, size, position, content)
 
 
 def downloading() -> Driven:
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=SNAPSHOT_ID))
+    driven.fetched(FetchReply(0, 2, 5, 30, snapshot_id=SNAPSHOT_ID))
     assert driven.only(Send).body == FetchSnapshot(ONE, 5, SNAPSHOT_ID, 0)
     return driven
 
@@ -998,9 +998,9 @@ def test_snapshot_replaces_the_log_and_the_image() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "reply",
     [
-        SnapshotAnswer(SnapshotNotFoundError.code, 2, 5),
+        SnapshotReply(SnapshotNotFoundError.code, 2, 5),
         part(6, b"later"),
         part(0, b""),
         part(0, b"longer than all of it"),
@@ -1009,9 +1009,9 @@ def test_snapshot_replaces_the_log_and_the_image() -> None:
         part(0, b"a", size=2**62),
     ],
 )
-def test_unexpected_part_ends_the_download(answer: SnapshotAnswer) -> None:
+def test_unexpected_part_ends_the_download(reply: SnapshotReply) -> None:
     driven = downloading()
-    assert driven.fetched(answer) == []
+    assert driven.fetched(reply) == []
     driven.tick()
     assert isinstance(driven.only(Send).body, Fetch)
 
@@ -1061,9 +1061,9 @@ def test_snapshot_that_could_not_be_installed_is_fetched_again_later() -> None:
 
 def test_snapshot_below_the_high_watermark_is_not_fetched() -> None:
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5, 6))
+    driven.fetched(FetchReply(0, 2, 5, 6))
     assert driven.replica.high_watermark == 6
-    driven.fetched(FetchAnswer(0, 2, 5, 6, snapshot_id=OffsetAndEpoch(5, 3)))
+    driven.fetched(FetchReply(0, 2, 5, 6, snapshot_id=OffsetAndEpoch(5, 3)))
     assert driven.outputs == []
     driven.tick()
     assert isinstance(driven.only(Send).body, Fetch)
@@ -1073,18 +1073,18 @@ def test_leader_serves_parts_in_its_epoch_and_counts_them_as_fetches() -> None:
     driven = leader()
     for epoch, error in ((5, FencedLeaderEpochError), (7, UnknownLeaderEpochError)):
         driven.ask(FetchSnapshot(TWO, epoch, SNAPSHOT_ID, 0))
-        assert driven.only(Answer).body == SnapshotAnswer(error.code, 1, 6)
+        assert driven.only(Respond).body == SnapshotReply(error.code, 1, 6)
     for _ in range(10):
         driven.handle(Tick(driven.replica.now_ms + 1400))
         driven.ask(FetchSnapshot(TWO, 6, SNAPSHOT_ID, 3))
-        assert driven.only(Answer).body == SnapshotAnswer(0, 1, 6, SNAPSHOT_ID)
+        assert driven.only(Respond).body == SnapshotReply(0, 1, 6, SNAPSHOT_ID)
         assert driven.replica.state == "Leader"
 
 
 def test_follower_redirects_a_download_to_its_leader() -> None:
     driven = follower()
     driven.ask(FetchSnapshot(THREE, 5, SNAPSHOT_ID, 0))
-    assert driven.only(Answer).body == SnapshotAnswer(NotLeaderOrFollowerError.code, 2, 5)
+    assert driven.only(Respond).body == SnapshotReply(NotLeaderOrFollowerError.code, 2, 5)
 
 
 def test_empty_log_gets_the_newest_snapshot() -> None:
@@ -1093,12 +1093,12 @@ def test_empty_log_gets_the_newest_snapshot() -> None:
     newest = OffsetAndEpoch(6, 3)
     driven.handle(SnapshotTaken(newest))
     driven.ask(fetch_of(THREE, 0, 0))
-    body = driven.only(Answer).body
-    assert isinstance(body, FetchAnswer)
+    body = driven.only(Respond).body
+    assert isinstance(body, FetchReply)
     assert body.snapshot_id == newest
     driven.handle(LogCleaned(OffsetAndEpoch(4, 1)))
     driven.ask(fetch_of(THREE, 3, 1))
-    assert isinstance(body := driven.only(Answer).body, FetchAnswer)
+    assert isinstance(body := driven.only(Respond).body, FetchReply)
     assert body.snapshot_id == newest
 
 
@@ -1109,7 +1109,7 @@ def test_records_below_the_newest_snapshot_are_committed_at_the_start() -> None:
 
 def test_follower_without_replies_stands_for_election_after_the_fetch_timeout() -> None:
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5))
+    driven.fetched(FetchReply(0, 2, 5))
     driven.wait_for("Prospective")
     assert driven.replica.now_ms == 2000
 
@@ -1120,7 +1120,7 @@ def test_follower_without_replies_stands_for_election_after_the_fetch_timeout() 
 )
 def test_impossible_snapshot_is_not_fetched(snapshot_id: OffsetAndEpoch) -> None:
     driven = follower()
-    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=snapshot_id))
+    driven.fetched(FetchReply(0, 2, 5, 30, snapshot_id=snapshot_id))
     assert driven.all(Send) == []
 
 
@@ -1131,28 +1131,28 @@ def test_replica_that_installs_a_snapshot_grants_no_pre_votes() -> None:
     driven.ask(EndQuorumEpoch(2, 5, ()))
     asked = vote(5, last=OffsetAndEpoch(40, 5), pre_vote=True, candidate=THREE)
     driven.ask(asked)
-    assert driven.only(Answer).body == VoteAnswer(0, 2, 5, False)
+    assert driven.only(Respond).body == VoteReply(0, 2, 5, False)
     driven.handle(SnapshotInstalled(SNAPSHOT_ID))
     assert driven.replica.deadline_ms == driven.replica.now_ms, "the leader has resigned"
     driven.ask(asked)
-    assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
+    assert driven.only(Respond).body == VoteReply(0, 2, 5, True)
 
 
 def test_followers_of_a_stopped_leader_stand_for_election_one_after_the_other() -> None:
     for key, waits in ((ONE, False), (THREE, True)):
         driven = Driven(key=key, state=ElectionState(5, leader_id=2))
-        driven.fetched(FetchAnswer(0, 2, 5))
+        driven.fetched(FetchReply(0, 2, 5))
         asked = vote(5, pre_vote=True, candidate=ONE if key is THREE else THREE)
         asked = asked._replace(voter=key)
         driven.ask(asked)
-        assert driven.only(Answer).body == VoteAnswer(0, 2, 5, False)
+        assert driven.only(Respond).body == VoteReply(0, 2, 5, False)
         ((correlation, _, _),) = driven.replica.sent
         driven.handle(Replied(driven.replica.now_ms, correlation, None, is_gone=True))
         deadline_ms = driven.replica.deadline_ms
         assert (deadline_ms > driven.replica.now_ms) == waits
         assert deadline_ms <= driven.replica.now_ms + 200
         driven.ask(asked)
-        assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
+        assert driven.only(Respond).body == VoteReply(0, 2, 5, True)
 
 
 def test_failed_disk_ends_the_replica() -> None:
@@ -1179,11 +1179,11 @@ def test_an_observer_asks_any_voter_for_the_leader_and_fetches_from_it() -> None
     assert driven.replica.state == "Observer"
     send = driven.only(Send)
     assert send.node_id in (1, 2, 3)
-    driven.fetched(FetchAnswer(FencedLeaderEpochError.code, 3, 6))
+    driven.fetched(FetchReply(FencedLeaderEpochError.code, 3, 6))
     assert driven.only(Send)[1:3] == (3, Fetch(OBSERVER, 6, 0, 0, 0))
     assert driven.only(Persist) == Persist(ElectionState(6, 3))
     driven.ask(Vote(TWO, OBSERVER, 7, OffsetAndEpoch(9, 6), False))
-    assert driven.only(Answer).body == VoteAnswer(InvalidVoterKeyError.code, 3, 6, False)
+    assert driven.only(Respond).body == VoteReply(InvalidVoterKeyError.code, 3, 6, False)
 
 
 def test_observer_without_replies_searches_for_another_leader() -> None:
@@ -1216,5 +1216,5 @@ def test_leader_ignores_replies_to_earlier_requests() -> None:
     old = driven.replica.sent[0][0]
     driven.vote_of(3, granted=True)
     before = driven.replica
-    driven.handle(Replied(before.now_ms, old, VoteAnswer(0, -1, 5, True)))
+    driven.handle(Replied(before.now_ms, old, VoteReply(0, -1, 5, True)))
     assert driven.replica == before

@@ -9,10 +9,10 @@ import pytest
 from pykafka_core.broker.runtime.quorum import raft_transport
 from pykafka_core.metadata.records.codec import decode_batches, split_batches
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message, NoOpRecord
-from pykafka_core.quorum.rpc import AnswerBody, Body, Fetch
+from pykafka_core.quorum.rpc import Body, Fetch, ReplyBody
 from pykafka_core.quorum.values import QuorumConfig, ReplicaKey
-from pykafka_core.quorum.wire.answers import encode_answer
 from pykafka_core.quorum.wire.envelope import Endpoint
+from pykafka_core.quorum.wire.replies import encode_reply
 from tests.quorum.live import LiveReplica
 from tests.support.processes.nodes import reserve_port
 
@@ -110,12 +110,12 @@ def test_leader_sends_no_more_than_requested_or_one_batch(
     cluster.up[leader].wait_until_committed(6)
     sent: list[int] = []
 
-    def counted(body: Body, answer: AnswerBody, at: Endpoint | None, records: bytes) -> Message:
+    def counted(body: Body, reply: ReplyBody, at: Endpoint | None, records: bytes) -> Message:
         if isinstance(body, Fetch) and body.replica.node_id == away:
             sent.append(sum(1 for _ in split_batches(records)))
-        return encode_answer(body, answer, at, records)
+        return encode_reply(body, reply, at, records)
 
-    monkeypatch.setattr(raft_transport, "encode_answer", counted)
+    monkeypatch.setattr(raft_transport, "encode_reply", counted)
     cluster.start(away, config=QuorumConfig(fetch_bytes_max=1))
     cluster.up[away].wait_until_committed(6)
     assert max(sent) == 1

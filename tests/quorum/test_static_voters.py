@@ -8,9 +8,9 @@ from pykafka_core.broker.start.quorum_place import quorum_place
 from pykafka_core.broker.storage import quorum_state
 from pykafka_core.config import Listener, StartConfig
 from pykafka_core.errors import InvalidVoterKeyError, UnsupportedVersionError
-from pykafka_core.quorum.events import Answer, Send
+from pykafka_core.quorum.events import Respond, Send
 from pykafka_core.quorum.log.state import NO_VOTERS, EpochStart, LogState
-from pykafka_core.quorum.rpc import RemoveVoter, Vote, VoteAnswer
+from pykafka_core.quorum.rpc import RemoveVoter, Vote, VoteReply
 from pykafka_core.quorum.static_voters import static_ids
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 from pykafka_core.quorum.wire.envelope import Envelope
@@ -37,18 +37,18 @@ def vote_for(candidate: ReplicaKey, voter: ReplicaKey, epoch: int = 4) -> Vote:
 def test_a_voter_gets_a_vote_with_any_directory_and_once(directory: bytes) -> None:
     replica = driven()
     replica.ask(vote_for(ReplicaKey(2, OTHER), ReplicaKey(1, directory)))
-    assert replica.only(Answer).body == VoteAnswer(0, -1, 4, True)
+    assert replica.only(Respond).body == VoteReply(0, -1, 4, True)
     assert replica.replica.election.voted == ReplicaKey(2, ZERO_ID)
     replica.ask(vote_for(ReplicaKey(3, OTHER), ReplicaKey(1, directory)))
-    assert replica.only(Answer).body == VoteAnswer(0, -1, 4, False)
+    assert replica.only(Respond).body == VoteReply(0, -1, 4, False)
 
 
 def test_vote_for_another_directory_is_not_granted() -> None:
     replica = driven()
     replica.ask(vote_for(ReplicaKey(2, OTHER), ReplicaKey(1, OTHER)))
-    answer = replica.only(Answer).body
-    assert isinstance(answer, VoteAnswer)
-    assert answer.error_code == InvalidVoterKeyError.code
+    reply = replica.only(Respond).body
+    assert isinstance(reply, VoteReply)
+    assert reply.error_code == InvalidVoterKeyError.code
 
 
 def test_voters_in_the_log_are_identified_by_their_directories() -> None:
@@ -68,7 +68,7 @@ def test_a_fetch_of_a_voter_with_a_directory_counts_and_voters_do_not_change() -
     assert [one.end for one in replica.replica.other_voters] == [end, -1]
     assert replica.replica.observers == ()
     replica.ask(RemoveVoter(ReplicaKey(2, ZERO_ID)))
-    assert getattr(replica.only(Answer).body, "error_code", 0) == UnsupportedVersionError.code
+    assert getattr(replica.only(Respond).body, "error_code", 0) == UnsupportedVersionError.code
 
 
 def test_requests_contain_the_own_directory() -> None:

@@ -266,7 +266,7 @@ class World(Door):
         assert isinstance(sent.what, Put)
         if code == 0:
             self.invariants.produced(sent.what.record)
-        self._queue_answer(sent, code)
+        self._queue_response(sent, code)
 
     def begins(self, partition: PartitionId, producer: tuple[int, int]) -> None:
         self.invariants.begins(partition, producer)
@@ -280,18 +280,18 @@ class World(Door):
         sent, before = self._sent.pop(request)
         assert isinstance(sent.what, Ask)
         self.digest.update(body)
-        answer = self.broker.answer(request)
-        assert answer is not None
-        self.invariants.replied(sent.what.request, answer, before)
-        self._queue_answer(sent, answer)
+        response = self.broker.response(request)
+        assert response is not None
+        self.invariants.replied(sent.what.request, response, before)
+        self._queue_response(sent, response)
 
-    def _queue_answer(self, sent: Sent, answer: Any) -> None:
+    def _queue_response(self, sent: Sent, response: Any) -> None:
         if self.chance(self.faults.lost):
             self._lose(sent)
         else:
-            self._incoming.append((sent, answer))
+            self._incoming.append((sent, response))
 
     def _hand_over(self) -> None:
-        sent, answer = self._incoming.pop(self.random.randrange(len(self._incoming)))
+        sent, response = self._incoming.pop(self.random.randrange(len(self._incoming)))
         if not sent.is_given_up:
-            self._resume(sent.client, answer)
+            self._resume(sent.client, response)

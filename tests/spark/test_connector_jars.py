@@ -169,7 +169,7 @@ def test_repository_without_a_reply_is_reported_with_the_remedies(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(connector, "FETCH_TIMEOUT_SECONDS", 0.01)  # less than the start of Java
-    with pytest.raises(ConnectorMissing, match=r"\(no answer in 0.01 s\)\. Give its jars by"):
+    with pytest.raises(ConnectorMissing, match=r"\(no response in 0.01 s\)\. Give its jars by"):
         connector_jars(Repository(tmp_path / "repository").settings)
     assert list(cache.iterdir()) == []
 

@@ -46,16 +46,18 @@ class Connection(protocol.Connection):
         super().__init__(address, timeout_s=timeout_s, client_id="test")
         self._size = 0
 
-    def ask(self, api_key: int, version: int, request: Message, answer: type[Any] = Message) -> Any:
-        return super().ask(api_key, version, request, answer)
+    def ask(
+        self, api_key: int, version: int, request: Message, response_type: type[Any] = Message
+    ) -> Any:
+        return super().ask(api_key, version, request, response_type)
 
     def send(self, api_key: int, version: int, request: Message) -> None:
         super().send(api_key, version, request)
         self._note("→", version, request)
 
-    def receive(self, answer: type[Any] = Message) -> Any:
+    def receive(self, response_type: type[Any] = Message) -> Any:
         version = self._pending[0].version
-        response = super().receive(answer)
+        response = super().receive(response_type)
         self._note("←", version, response)
         return response
 
@@ -74,6 +76,6 @@ class Connection(protocol.Connection):
 
     def alter(self, kind: int, of: str, name: str, value: str) -> int:
         """Set one setting of one resource; return the error code."""
-        answer = self.ask(ALTER, 1, alteration(kind, of, name, value))
-        assert isinstance(answer, IncrementalAlterConfigsResponse)
-        return int(answer.responses[0].error_code)
+        response = self.ask(ALTER, 1, alteration(kind, of, name, value))
+        assert isinstance(response, IncrementalAlterConfigsResponse)
+        return int(response.responses[0].error_code)

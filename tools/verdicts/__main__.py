@@ -50,8 +50,10 @@ def given_at_start(classpath: str) -> dict[str, dict[str, int]]:
         input=lines, check=True, stdout=subprocess.PIPE, text=True,
     ).stdout  # fmt: skip
     # Log lines of Kafka may be between them.
-    answered = [line[8:] for line in printed.split("\n") if line.startswith("verdict ")]
-    return _by_name(zip(asked, (0 if answer == "ok" else -1 for answer in answered), strict=True))
+    on_response = [line[8:] for line in printed.split("\n") if line.startswith("verdict ")]
+    return _by_name(
+        zip(asked, (0 if response == "ok" else -1 for response in on_response), strict=True)
+    )
 
 
 def altered(address: str, scope: Scope, kind: int, resource: str) -> dict[str, dict[str, int]]:
@@ -68,8 +70,8 @@ def _ask(connection: Connection, kind: int, resource: str, name: str, value: str
         resource_type=kind, resource_name=resource, configs=changes
     )
     request = IncrementalAlterConfigsRequest(resources=[asked], validate_only=True)
-    (answer,) = connection.ask(44, 1, request).responses
-    return int(answer.error_code)
+    (response,) = connection.ask(44, 1, request).responses
+    return int(response.error_code)
 
 
 def _by_name(verdicts: Any) -> dict[str, dict[str, int]]:

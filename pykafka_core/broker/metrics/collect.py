@@ -34,7 +34,7 @@ SERIES_MAX = 50_000
 groups."""
 LEVELS = frozenset(
     {
-        "answers_held_bytes",
+        "responses_held_bytes",
         "connections_muted",
         "connections_open",
         "events_waiting",

@@ -74,7 +74,7 @@ def ask_group(ask: Ask, group_id: str) -> GroupView | None:
     found: list[Coordinated] = []
 
     def run(shard: GroupShard, waiter: Waiter, turn: Turn) -> None:
-        turn.answer(waiter, view_group(shard, group_id, turn.now_ns, turn.now_ms))
+        turn.respond(waiter, view_group(shard, group_id, turn.now_ns, turn.now_ms))
 
     def decide(context: Context) -> Outcome:
         topic = context.image.topics.by_name.get(GROUP_TOPIC)
@@ -88,7 +88,7 @@ def ask_group(ask: Ask, group_id: str) -> GroupView | None:
         return None
     if found[0].error_code:
         raise error_of(found[0].error_code)()
-    return cast("GroupView | None", found[0].answer)
+    return cast("GroupView | None", found[0].value)
 
 
 class Summaries(NamedTuple):
@@ -136,7 +136,7 @@ def _ask_pages(
     following: dict[int, int] = {}
     for index, result in zip(indexes, found, strict=True):
         if not result.error_code:
-            page = cast("Page", result.answer)
+            page = cast("Page", result.value)
             pages.append(page)
             if page.next_start is not None:
                 following[index] = page.next_start
@@ -145,7 +145,7 @@ def _ask_pages(
 
 def _page(start: int) -> _Run:
     def run(shard: GroupShard, waiter: Waiter, turn: Turn) -> None:
-        turn.answer(waiter, summarize(shard, start, PAGE_WEIGHT))
+        turn.respond(waiter, summarize(shard, start, PAGE_WEIGHT))
 
     return run
 
@@ -172,7 +172,7 @@ def ask_sizes(ask: Ask, partitions: Sequence[PartitionId]) -> Sizes:
         if result.error_code:
             unknown.update(command.partitions)
         else:
-            logs = cast("LogDirs", result.answer).sizes
+            logs = cast("LogDirs", result.value).sizes
             sizes.update(((topic_id, index), size) for topic_id, index, size in logs)
     return Sizes(sizes, unknown)
 

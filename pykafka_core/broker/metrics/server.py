@@ -37,7 +37,7 @@ _GROUPS = "/groups/"
 _log = GuardedLogger(__name__)
 
 
-class _Answer(NamedTuple):
+class _Response(NamedTuple):
     status: HTTPStatus
     content_type: str
     body: str
@@ -98,12 +98,12 @@ class _Pages:
         self._metrics = ""
         self._read_at = -FRESH_S
 
-    def answer(self, target: str) -> _Answer:
+    def respond(self, target: str) -> _Response:
         """Return a page; errors of the broker also become a page."""
         path = urlsplit(target).path
         try:
             if path == "/metrics":
-                return _Answer(HTTPStatus.OK, CONTENT_TYPE, self._fresh_metrics())
+                return _Response(HTTPStatus.OK, CONTENT_TYPE, self._fresh_metrics())
             if path == "/healthz":
                 return self._health()
             if path == "/readyz":
@@ -112,9 +112,9 @@ class _Pages:
                 return self._group(unquote(path.removeprefix(_GROUPS)))
         except (KafkaError, LocalError) as error:
             text = str(error) or type(error).__name__
-            return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{text}\n")
+            return _Response(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{text}\n")
         text = "there are /metrics, /healthz, /readyz and /groups/GROUP\n"
-        return _Answer(HTTPStatus.NOT_FOUND, _TEXT, text)
+        return _Response(HTTPStatus.NOT_FOUND, _TEXT, text)
 
     def _fresh_metrics(self) -> str:
         """Read the metrics once for concurrent requests, which wait for the lock."""
@@ -128,22 +128,22 @@ class _Pages:
         finally:
             self._lock.release()
 
-    def _health(self) -> _Answer:
+    def _health(self) -> _Response:
         if self._broker.healthy:
-            return _Answer(HTTPStatus.OK, _TEXT, "ok\n")
-        return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, "the broker has stopped\n")
+            return _Response(HTTPStatus.OK, _TEXT, "ok\n")
+        return _Response(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, "the broker has stopped\n")
 
-    def _strict_health(self) -> _Answer:
+    def _strict_health(self) -> _Response:
         found = list(problems(self._broker.health()))
         if not found:
-            return _Answer(HTTPStatus.OK, _TEXT, "ok\n")
-        return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, "\n".join([*found, ""]))
+            return _Response(HTTPStatus.OK, _TEXT, "ok\n")
+        return _Response(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, "\n".join([*found, ""]))
 
-    def _group(self, group_id: str) -> _Answer:
+    def _group(self, group_id: str) -> _Response:
         found = self._broker.explain_group(group_id)
         if found is None:
-            return _Answer(HTTPStatus.NOT_FOUND, _TEXT, f"there is no group {group_id!r}\n")
-        return _Answer(HTTPStatus.OK, _JSON, json.dumps(found) + "\n")
+            return _Response(HTTPStatus.NOT_FOUND, _TEXT, f"there is no group {group_id!r}\n")
+        return _Response(HTTPStatus.OK, _JSON, json.dumps(found) + "\n")
 
 
 class _Server(ThreadingMixIn, TCPServer):
@@ -191,10 +191,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Handle one request; the connection is closed afterwards."""
         assert isinstance(self.server, _Server), "it belongs to that server"
-        answer = self.server.pages.answer(self.path)
-        body = answer.body.encode()
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
+        response = self.server.pages.respond(self.path)
+        body = response.body.encode()
+        self.send_response(response.status)
+        self.send_header("Content-Type", response.content_type)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.end_headers()

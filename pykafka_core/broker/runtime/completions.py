@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 class Completed(NamedTuple):
     """The result of a command: 0 and the offset that it guarantees, or an error code and -1;
-    ``answer`` is the result of a query.
+    ``value`` is the result of a query.
     """
 
     error_code: int
     offset: int
-    answer: object = None
+    value: object = None
 
 
 class MarkerCodes(NamedTuple):

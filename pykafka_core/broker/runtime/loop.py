@@ -102,7 +102,7 @@ class ControlLoop:
                 thread cannot wait for itself.
         """
         if self.is_current:
-            raise RuntimeError("the broker's control thread cannot wait for its own answer")
+            raise RuntimeError("the broker's control thread cannot wait for its own response")
         self._asked.append(asked)
         self._core.wake()
         if self._ended or not self._thread.is_alive():

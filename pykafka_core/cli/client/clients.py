@@ -183,6 +183,6 @@ def kafka_errors(what: str | Callable[[], str]) -> Iterator[None]:
     except KafkaException as error:
         raise said(error_text(error)) from error
     except FutureTimeoutError as error:
-        raise said(f"no answer within {TIMEOUT_S:g} s") from error
+        raise said(f"no response within {TIMEOUT_S:g} s") from error
     except (ValueError, OverflowError) as error:
         raise said(error, USAGE) from error

@@ -2,7 +2,7 @@
 
 ListTransactions and ListGroups omit partitions whose coordinator is not loaded, also in Apache
 Kafka, and a partition without a leader has no broker to ask. So a list without an id proves that
-the id does not exist only if each partition has a coordinator. `check_all_answer` describes one id
+the id does not exist only if each partition has a coordinator. `check_all_respond` describes one id
 of each partition: any response of its coordinator is enough, even that the id does not exist.
 """
 
@@ -49,16 +49,16 @@ class Kind(NamedTuple):
     describe: Callable[[Connection, list[str]], Mapping[str, int]]
 
 
-def check_all_answer(found: Cluster, kind: Kind, what: str) -> None:
+def check_all_respond(found: Cluster, kind: Kind, what: str) -> None:
     """Raise unless a coordinator answers for each partition of the kind's topic, if there is one.
 
     Raises:
-        CliError: Some partitions have no answer; lists them with the reasons, and begins with
+        CliError: Some partitions have no response; lists them with the reasons, and begins with
             ``what``.
     """
     leaders = _leaders(found, kind.topic)
     partitions: defaultdict[str, list[int]] = defaultdict(list)
-    for index, reason in sorted(_unanswered(found, kind, leaders).items()):
+    for index, reason in sorted(_without_response(found, kind, leaders).items()):
         partitions[reason].append(index)
     if partitions:
         lines = (
@@ -79,16 +79,16 @@ def _leaders(found: Cluster, topic: str) -> dict[int, int]:
     """
     asked = MetadataRequest.MetadataRequestTopic(name=topic)
     request = MetadataRequest(topics=[asked], allow_auto_topic_creation=False)
-    answer = found.any().ask_newest(METADATA, METADATA_VERSION, request, MetadataResponse)
-    (row,) = answer.topics
+    response = found.any().ask_newest(METADATA, METADATA_VERSION, request, MetadataResponse)
+    (row,) = response.topics
     if row.error_code == UnknownTopicOrPartitionError.code:
         return {}
     check(row.error_code, f"cannot find the leaders of {topic}")
     return {one.partition_index: one.leader_id for one in row.partitions}
 
 
-def _unanswered(found: Cluster, kind: Kind, leaders: Mapping[int, int]) -> dict[int, str]:
-    """Return the reasons for missing answers, by partition."""
+def _without_response(found: Cluster, kind: Kind, leaders: Mapping[int, int]) -> dict[int, str]:
+    """Return the reasons for missing responses, by partition."""
     reasons: dict[int, str] = {}
     ids = _id_of_each(len(leaders))
     for leader in sorted(set(leaders.values())):
@@ -119,18 +119,20 @@ def _id_of_each(partitions_count: int) -> Sequence[str]:
 
 def _describe_transactions(coordinator: Connection, ids: list[str]) -> Mapping[str, int]:
     request = DescribeTransactionsRequest(transactional_ids=ids)
-    answer = coordinator.ask_newest(DESCRIBE_TRANSACTIONS, 0, request, DescribeTransactionsResponse)
-    codes = {row.transactional_id: row.error_code for row in answer.transaction_states}
+    response = coordinator.ask_newest(
+        DESCRIBE_TRANSACTIONS, 0, request, DescribeTransactionsResponse
+    )
+    codes = {row.transactional_id: row.error_code for row in response.transaction_states}
     absent = TransactionalIdNotFoundError.code
     return {name: 0 if code == absent else code for name, code in codes.items()}
 
 
 def _describe_groups(coordinator: Connection, ids: list[str]) -> Mapping[str, int]:
     request = DescribeGroupsRequest(groups=ids)
-    answer = coordinator.ask_newest(
+    response = coordinator.ask_newest(
         DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION, request, DescribeGroupsResponse
     )
-    return {group.group_id: group.error_code for group in answer.groups}
+    return {group.group_id: group.error_code for group in response.groups}
 
 
 GROUPS = Kind(GROUP_TOPIC, _describe_groups)

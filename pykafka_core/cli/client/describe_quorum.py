@@ -47,7 +47,7 @@ class Described(NamedTuple):
         return f"no controller answers ({name}): topics cannot be created or changed"
 
 
-NO_ANSWER = Described(None, RequestTimedOutError.code)
+NO_RESPONSE = Described(None, RequestTimedOutError.code)
 """A broker without a controller holds the request for longer than a command waits."""
 
 
@@ -67,10 +67,10 @@ def ask_quorum(cluster: wire.Cluster, health: Health) -> Described:
         try:
             return describe_quorum(cluster.node(node_id))
         except TimeoutError:
-            return NO_ANSWER
+            return NO_RESPONSE
         except (CliError, OSError):  # it has stopped since
             continue
-    return NO_ANSWER
+    return NO_RESPONSE
 
 
 def describe_quorum(broker: wire.Connection) -> Described:
@@ -86,13 +86,13 @@ def describe_quorum(broker: wire.Connection) -> Described:
     return described(broker.ask_newest(DESCRIBE_QUORUM, VERSION, request, DescribeQuorumResponse))
 
 
-def described(answer: DescribeQuorumResponse) -> Described:
+def described(response: DescribeQuorumResponse) -> Described:
     """Return the contents of a response.
 
     An unknown leader is an error, even if the response has none.
     """
-    found = answer.topics[0].partitions[0] if answer.topics else None
-    code = answer.error_code or (found.error_code if found is not None else 0)
+    found = response.topics[0].partitions[0] if response.topics else None
+    code = response.error_code or (found.error_code if found is not None else 0)
     if not code and (found is None or found.leader_id == NOBODY):
         code = BrokerNotAvailableError.code
-    return Described(None if code else found, code, tuple(answer.nodes))
+    return Described(None if code else found, code, tuple(response.nodes))

@@ -16,7 +16,7 @@ from pykafka_core.cli.output import confirm, print_json, print_table
 
 from . import wire
 from .clients import TIMEOUT_S, admin, kafka_errors, result
-from .coordinators import GROUPS, check_all_answer
+from .coordinators import GROUPS, check_all_respond
 from .groups_admin import (
     Group,
     Lag,
@@ -245,7 +245,7 @@ def _check_complete(bootstrap: str | None) -> None:
     """Raise if no coordinator answers for a partition, because the list lacks its groups."""
     what = "the list is incomplete"
     with wire.cluster(bootstrap, what) as found:
-        check_all_answer(found, GROUPS, what)
+        check_all_respond(found, GROUPS, what)
 
 
 def _summary(group: Group, lags_of_group: Sequence[Lag]) -> dict[str, object]:

@@ -29,7 +29,7 @@ class Observed(NamedTuple):
     """The health of a cluster.
 
     Attributes:
-        unknown: The parts without an answer, one sentence each.
+        unknown: The parts without a response, one sentence each.
     """
 
     health: Health
@@ -95,15 +95,15 @@ def _lacks_replicas(partition: _Partition) -> bool:
 
 
 def _logs(broker: wire.Connection, node_id: int) -> list[tuple[State, str]]:
-    answer = broker.ask_newest(
+    response = broker.ask_newest(
         DESCRIBE_LOG_DIRS,
         DESCRIBE_LOG_DIRS_VERSION,
         DescribeLogDirsRequest(topics=None),
         DescribeLogDirsResponse,
     )
-    if answer.error_code:
-        raise CliError(error_of(answer.error_code).name)
-    return [found for one in answer.results for found in _directory(one, name_of_node(node_id))]
+    if response.error_code:
+        raise CliError(error_of(response.error_code).name)
+    return [found for one in response.results for found in _directory(one, name_of_node(node_id))]
 
 
 def _directory(directory: DescribeLogDirsResponse.DescribeLogDirsResult, node: str) -> _Found:

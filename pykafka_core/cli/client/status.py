@@ -133,13 +133,13 @@ def _listed(broker: wire.Connection) -> Sequence[ListGroupsResponse.ListedGroup]
     """Return the groups that a broker coordinates; waits until it has loaded them."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
-        answer = broker.ask_newest(
+        response = broker.ask_newest(
             LIST_GROUPS, LIST_GROUPS_VERSION, ListGroupsRequest(), ListGroupsResponse
         )
-        if answer.error_code == 0:
-            return answer.groups
-        if answer.error_code not in _LOADING or time.monotonic() > deadline:
-            raise CliError(error_of(answer.error_code).text)
+        if response.error_code == 0:
+            return response.groups
+        if response.error_code not in _LOADING or time.monotonic() > deadline:
+            raise CliError(error_of(response.error_code).text)
         time.sleep(_RETRY_S)
 
 

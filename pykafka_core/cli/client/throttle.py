@@ -177,12 +177,12 @@ def _alter(
     connection: wire.Connection, resources: Sequence[_Request.AlterConfigsResource]
 ) -> list[str]:
     request = _Request(resources=list(resources))
-    answer = connection.ask_newest(
+    response = connection.ask_newest(
         ALTER_CONFIGS, ALTER_CONFIGS_VERSION, request, IncrementalAlterConfigsResponse
     )
     names = {RESOURCE_TOPIC: "topic", RESOURCE_BROKER: "broker"}
     return [
         f"{names[one.resource_type]} {one.resource_name}: {one.error_message or error_of(one.error_code).text}"
-        for one in answer.responses
+        for one in response.responses
         if one.error_code not in (0, UnknownTopicOrPartitionError.code)
     ]

@@ -44,11 +44,11 @@ def elect(
             ],
             timeout_ms=wire.CONTROLLER_TIMEOUT_MS,
         )
-        answer = cluster.any().ask_newest(ELECT_LEADERS, VERSION, request, ElectLeadersResponse)
-    wire.check(answer.error_code, what)
+        response = cluster.any().ask_newest(ELECT_LEADERS, VERSION, request, ElectLeadersResponse)
+    wire.check(response.error_code, what)
     results = [
         (topic.topic, one)
-        for topic in answer.replica_election_results
+        for topic in response.replica_election_results
         for one in topic.partition_result
         if one.error_code != ElectionNotNeededError.code
     ]

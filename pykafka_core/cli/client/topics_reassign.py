@@ -301,13 +301,13 @@ def _alter(cluster: wire.Cluster, wanted: Mapping[PartitionOf, Sequence[int] | N
         timeout_ms=wire.CONTROLLER_TIMEOUT_MS,
         topics=[of.ReassignableTopic(name=name, partitions=p) for name, p in topics.items()],
     )
-    answer = cluster.any().ask_newest(
+    response = cluster.any().ask_newest(
         ALTER, ALTER_VERSION, request, AlterPartitionReassignmentsResponse
     )
-    wire.check(answer.error_code, _CANNOT)
+    wire.check(response.error_code, _CANNOT)
     failed = [
         f"{topic.name}-{one.partition_index}: {one.error_message or error_of(one.error_code).text}"
-        for topic in answer.responses
+        for topic in response.responses
         for one in topic.partitions
         if one.error_code
     ]

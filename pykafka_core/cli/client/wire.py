@@ -52,7 +52,7 @@ class Connection(protocol.Connection):
     def __init__(self, host: str, port: int) -> None:
         super().__init__(f"{host}:{port}", timeout_s=TIMEOUT_S, client_id=CLIENT_ID)
 
-    def ask_newest(self, api_key: int, version_max: int, request: Message, answer: type[T]) -> T:
+    def ask_newest(self, api_key: int, version_max: int, request: Message, response: type[T]) -> T:
         """Send a request in the newest version that the broker has, and wait for its response.
 
         Raises:
@@ -61,7 +61,7 @@ class Connection(protocol.Connection):
             OSError: The broker does not answer.
         """
         try:
-            return super().ask_newest(api_key, version_max, request, answer)
+            return super().ask_newest(api_key, version_max, request, response)
         except KafkaError as error:
             raise CliError(str(error)) from error
 
@@ -72,9 +72,11 @@ class Connection(protocol.Connection):
             CliError: The broker refuses.
             OSError: The broker does not answer.
         """
-        answer = self.ask_newest(API_VERSIONS, API_VERSIONS_VERSION, _WHO_ASKS, ApiVersionsResponse)
-        check(answer.error_code, "the broker does not describe its features")
-        return answer
+        response = self.ask_newest(
+            API_VERSIONS, API_VERSIONS_VERSION, _WHO_ASKS, ApiVersionsResponse
+        )
+        check(response.error_code, "the broker does not describe its features")
+        return response
 
 
 class Cluster:
@@ -185,12 +187,12 @@ class Cluster:
         )
         if not request.resources:
             return {}
-        answer = self._first.ask_newest(
+        response = self._first.ask_newest(
             DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION, request, DescribeConfigsResponse
         )
         return {
             one.resource_name: {setting.name: setting.value for setting in one.configs}
-            for one in answer.results
+            for one in response.results
         }
 
     def reassignments(self) -> dict[tuple[str, int], Ongoing]:
@@ -201,16 +203,16 @@ class Cluster:
             OSError: The broker does not answer.
         """
         request = ListPartitionReassignmentsRequest(timeout_ms=CONTROLLER_TIMEOUT_MS, topics=None)
-        answer = self._first.ask_newest(
+        response = self._first.ask_newest(
             LIST_REASSIGNMENTS,
             LIST_REASSIGNMENTS_VERSION,
             request,
             ListPartitionReassignmentsResponse,
         )
-        check(answer.error_code, "reassignments cannot be listed")
+        check(response.error_code, "reassignments cannot be listed")
         return {
             (topic.name, one.partition_index): one
-            for topic in answer.topics
+            for topic in response.topics
             for one in topic.partitions
         }
 

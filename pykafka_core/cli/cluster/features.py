@@ -104,14 +104,14 @@ def change(
             for name, level in levels.items()
         ]
         request = of(timeout_ms=TIMEOUT_MS, feature_updates=updates, validate_only=dry_run)
-        answer = broker.ask_newest(
+        response = broker.ask_newest(
             UPDATE_FEATURES, UPDATE_FEATURES_VERSION, request, UpdateFeaturesResponse
         )
-    if answer.error_code:
-        raise CliError(f"{_REFUSED}: {_text(answer.error_code, answer.error_message)}")
+    if response.error_code:
+        raise CliError(f"{_REFUSED}: {_text(response.error_code, response.error_message)}")
     refused = {
         one.feature: _text(one.error_code, one.error_message)
-        for one in answer.results
+        for one in response.results
         if one.error_code
     }
     changes = [
@@ -156,9 +156,11 @@ def look(broker: wire.Connection) -> tuple[int, list[Feature]]:
         The epoch of the finalized features, or -1 if there are none; and all supported or finalized
             features, sorted by name.
     """
-    answer = broker.describe_features()
-    supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
-    finalized = {one.name: one.max_version_level for one in answer.finalized_features}
+    response = broker.describe_features()
+    supported = {
+        one.name: (one.min_version, one.max_version) for one in response.supported_features
+    }
+    finalized = {one.name: one.max_version_level for one in response.finalized_features}
     features = [
         Feature(
             name=name,
@@ -168,4 +170,4 @@ def look(broker: wire.Connection) -> tuple[int, list[Feature]]:
         )
         for name in sorted(supported.keys() | finalized.keys())
     ]
-    return answer.finalized_features_epoch, features
+    return response.finalized_features_epoch, features

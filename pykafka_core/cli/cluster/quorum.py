@@ -158,8 +158,8 @@ def add(bootstrap: str | None, voter: str, *, listener: str, as_json: bool, dry_
                 voter_directory_id=id_bytes(directory),
                 listeners=[AddRaftVoterRequest.Listener(name=listener, host=host, port=port)],
             )
-            answer = broker.ask_newest(ADD_VOTER, ADD_VOTER_VERSION, request, AddRaftVoterResponse)
-            _check(answer.error_code, answer.error_message, text)
+            reply = broker.ask_newest(ADD_VOTER, ADD_VOTER_VERSION, request, AddRaftVoterResponse)
+            _check(reply.error_code, reply.error_message, text)
     _report(change, as_json=as_json, dry_run=dry_run)
 
 
@@ -191,10 +191,10 @@ def remove(bootstrap: str | None, voter: str, *, as_json: bool, dry_run: bool) -
             request = RemoveRaftVoterRequest(
                 cluster_id=None, voter_id=node_id, voter_directory_id=id_bytes(directory)
             )
-            answer = broker.ask_newest(
+            reply = broker.ask_newest(
                 REMOVE_VOTER, REMOVE_VOTER_VERSION, request, RemoveRaftVoterResponse
             )
-            _check(answer.error_code, answer.error_message, text)
+            _check(reply.error_code, reply.error_message, text)
     _report(change, as_json=as_json, dry_run=dry_run)
 
 

@@ -167,7 +167,7 @@ def _follow(
 
     Return True at ``kill_at`` records, and False at the end of the driver.
     """
-    lines, answers = _pipes(process)
+    lines, responses = _pipes(process)
     counted = 0
     for line in lines:
         event = json.loads(line)
@@ -180,8 +180,8 @@ def _follow(
         if kill_at is not None and counted >= kill_at:
             return True
         with suppress(BrokenPipeError):  # the driver failed; its events end
-            answers.write("continue\n")
-            answers.flush()
+            responses.write("continue\n")
+            responses.flush()
     return False
 
 

@@ -61,4 +61,4 @@ def add_partitions(
         if len(grown.partitions) > PARTITIONS_MAX:
             raise PolicyViolationError(f"a transaction has at most {PARTITIONS_MAX} partitions")
         state.store(grown, turn)
-    turn.answer(waiter, None)
+    turn.respond(waiter, None)

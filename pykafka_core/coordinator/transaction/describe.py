@@ -36,4 +36,4 @@ def describe_transaction(
             for topic, partitions in topics.items()
         ],
     )
-    turn.answer(waiter, described)
+    turn.respond(waiter, described)

@@ -56,11 +56,13 @@ def end_transaction(
     transaction = state.known(transactional_id)
     if transaction_version >= TV2:
         ended = _end_tv2(transaction, producer_id, producer_epoch, commit, state, turn)
-        answer = EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)
+        response = EndTxnResponse(
+            producer_id=ended.producer_id, producer_epoch=ended.producer_epoch
+        )
     else:
         _end_tv1(transaction, producer_id, producer_epoch, commit, state, turn)
-        answer = EndTxnResponse()
-    turn.answer(waiter, answer)
+        response = EndTxnResponse()
+    turn.respond(waiter, response)
 
 
 def _end_tv1(

@@ -76,15 +76,15 @@ def init_producer_id(
         raise ProducerFencedError
     elif transaction.state is TransactionState.ONGOING:
         fence(transaction, state, turn)
-        turn.answer(waiter, ConcurrentTransactionsError.code)
+        turn.respond(waiter, ConcurrentTransactionsError.code)
         return
     else:
         renewed = _renew(transaction, wanted, state)
     state.store(renewed._replace(last_update_ms=turn.now_ms), turn)
-    answer = InitProducerIdResponse(
+    response = InitProducerIdResponse(
         producer_id=renewed.producer_id, producer_epoch=renewed.producer_epoch
     )
-    turn.answer(waiter, answer)
+    turn.respond(waiter, response)
 
 
 def _check(wanted: InitProducerId, settings: TransactionSettings) -> None:

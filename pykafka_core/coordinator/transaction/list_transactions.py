@@ -43,7 +43,7 @@ def list_transactions(state: Transactions, waiter: Waiter, turn: Turn) -> None:
     They are immutable, so the caller can filter ten thousands of them in slices while the shard
     continues.
     """
-    turn.answer(waiter, tuple(state.by_id.values()))
+    turn.respond(waiter, tuple(state.by_id.values()))
 
 
 def listed(transaction: Transaction) -> ListTransactionsResponse.TransactionState:

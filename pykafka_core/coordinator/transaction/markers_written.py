@@ -28,4 +28,4 @@ def markers_written(
         and (transaction.producer_id, transaction.producer_epoch) == (producer_id, producer_epoch)
     ):
         state.store(completed(transaction, turn.now_ms), turn)
-    turn.answer(waiter, None)
+    turn.respond(waiter, None)

@@ -35,4 +35,4 @@ def verify_partitions(
         raise ConcurrentTransactionsError
     is_in = transaction.partitions.__contains__
     codes = {one: NONE if is_in(one) else TransactionAbortableError.code for one in partitions}
-    turn.answer(waiter, codes)
+    turn.respond(waiter, codes)

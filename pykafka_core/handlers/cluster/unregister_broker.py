@@ -40,7 +40,7 @@ def _registered(context: Context, broker_id: int) -> Broker:
         raise BrokerIdNotRegisteredError(f"Broker ID {broker_id} is not currently registered")
     if broker_id == context.node.node_id:
         # Kafka does this; its broker then serves nothing until its next start.
-        raise InvalidRequestError(f"Broker {broker_id} is the one that answers")
+        raise InvalidRequestError(f"Broker {broker_id} is the one that responds")
     return broker
 
 

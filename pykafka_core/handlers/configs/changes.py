@@ -91,7 +91,7 @@ class Asked(NamedTuple):
     operations: Sequence[Operation]
 
 
-class Answer(NamedTuple):
+class Result(NamedTuple):
     """The response for one resource, with the names of the response's fields."""
 
     error_code: int
@@ -107,13 +107,13 @@ class Plan(NamedTuple):
     records: Sequence[Message]
     error: KafkaError | None
 
-    def outcome(self, code: int) -> Answer:
+    def outcome(self, code: int) -> Result:
         """Return the response after an append with the result ``code``."""
         error = self.error or (error_of(code)() if code and self.records else None)
         kind, name, _ = self.asked
         if error is None:
-            return Answer(0, None, kind, name)
-        return Answer(error.code, str(error), kind, name)
+            return Result(0, None, kind, name)
+        return Result(error.code, str(error), kind, name)
 
 
 def plan_all(

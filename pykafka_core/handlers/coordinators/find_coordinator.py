@@ -54,18 +54,18 @@ def handle(
         context.warn("share groups", f"{client} uses share groups, which are not built")
     name = _TOPICS.get(request.key_type)
     if name is None:
-        return (yield from _answer(context, request, None))
+        return (yield from _response(context, request, None))
     try:
         topic = yield from coordinators_topic(context, name)
     except InvalidReplicationFactorError as error:
         context.warn(name, str(error))
-        return (yield from _answer(context, request, None))
+        return (yield from _response(context, request, None))
     if not topic.records:
-        return (yield from _answer(context, request, topic))
-    return Propose(topic.records, lambda code: _answer(context, request, None if code else topic))
+        return (yield from _response(context, request, topic))
+    return Propose(topic.records, lambda code: _response(context, request, None if code else topic))
 
 
-def _answer(
+def _response(
     context: Context, request: FindCoordinatorRequest, topic: InternalTopic | None
 ) -> Slices[FindCoordinatorResponse]:
     yield

@@ -6,7 +6,7 @@ from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import CoordinatorNotAvailableError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.shards import answered, shard_of
+from pykafka_core.handlers.coordinators.shards import response_of, shard_of
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Reply, Slices
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import GROUP_TOPIC
@@ -31,7 +31,7 @@ def coordinate(
         return refused(CoordinatorNotAvailableError.code)
 
     return Coordinate(
-        [GroupOperation(partition, run)], lambda results: answered(results[0], refused)
+        [GroupOperation(partition, run)], lambda results: response_of(results[0], refused)
     )
 
 

@@ -55,9 +55,9 @@ def coordinate_transaction(
     return Coordinate([TransactionOperation(shard, run)], of_one)
 
 
-def answered(result: Coordinated, refused: Callable[[int], Message]) -> Message:
+def response_of(result: Coordinated, refused: Callable[[int], Message]) -> Message:
     """Return the response of a shard, or the response for its error code."""
     if result.error_code:
         return refused(result.error_code)
-    assert isinstance(result.answer, Message), "a shard answers with a response"
-    return result.answer
+    assert isinstance(result.value, Message), "a shard answers with a response"
+    return result.value

@@ -18,8 +18,8 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
 from pykafka_core.handlers.groups.describe_groups import (
-    ANSWER_BYTES_MAX,
     GROUP_OPERATIONS,
+    RESPONSE_BYTES_MAX,
 )
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, Reserve, Slices
 from pykafka_core.protocol.messages import (
@@ -61,10 +61,10 @@ def _reserve(
         GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
     )
     came: list[Described | _Group] = []
-    bytes_left = ANSWER_BYTES_MAX
+    bytes_left = RESPONSE_BYTES_MAX
     for group_id in request.group_ids:
         yield
-        described, code = results[group_id].answer, results[group_id].error_code
+        described, code = results[group_id].value, results[group_id].error_code
         if not group_id:
             code = InvalidGroupIdError.code
         elif bytes_left <= 0:
@@ -75,10 +75,10 @@ def _reserve(
         assert isinstance(described, Described), "a shard answers with a description"
         bytes_left -= _size(described)
         came.append(described)
-    return Reserve(ANSWER_BYTES_MAX - bytes_left, partial(_answer, context, came, operations))
+    return Reserve(RESPONSE_BYTES_MAX - bytes_left, partial(_response, context, came, operations))
 
 
-def _answer(
+def _response(
     context: Context,
     came: Sequence[Described | _Group],
     operations: int,

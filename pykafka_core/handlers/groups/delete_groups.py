@@ -24,12 +24,12 @@ def handle(context: Context, request: DeleteGroupsRequest) -> Slices[Coordinate]
     operations = ((group_id, partial(delete_group, group_id)) for group_id in group_ids)
 
     def reply(results: Sequence[Coordinated]) -> Reply:
-        return _answer(dict(zip(group_ids, results, strict=True)))
+        return _response(dict(zip(group_ids, results, strict=True)))
 
     return (yield from coordinate_each(context, operations, reply))
 
 
-def _answer(results: Mapping[str, Coordinated]) -> Slices[DeleteGroupsResponse]:
+def _response(results: Mapping[str, Coordinated]) -> Slices[DeleteGroupsResponse]:
     rows = yield from collect(
         _Result(group_id=group_id, error_code=result.error_code)
         for group_id, result in results.items()

@@ -19,7 +19,7 @@ GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
 """All operations on a group, as bits: read, delete, describe, describe configs and alter configs.
 Without an authorizer, all of them are allowed."""
 
-ANSWER_BYTES_MAX = 8 * 1024 * 1024
+RESPONSE_BYTES_MAX = 8 * 1024 * 1024
 """Limit for a response about many groups, or with repeated groups; the groups after it get an
 error."""
 _MEMBER_BYTES = 200
@@ -33,24 +33,24 @@ def handle(context: Context, request: DescribeGroupsRequest) -> Slices[Coordinat
     named = list(dict.fromkeys(request.groups))
 
     def reply(results: Sequence[Coordinated]) -> Slices[DescribeGroupsResponse]:
-        return _answer(context, request, dict(zip(named, results, strict=True)))
+        return _response(context, request, dict(zip(named, results, strict=True)))
 
     operations = ((group_id, partial(describe_group, group_id)) for group_id in named)
     return (yield from coordinate_each(context, operations, reply))
 
 
-def _answer(
+def _response(
     context: Context, request: DescribeGroupsRequest, results: Mapping[str, Coordinated]
 ) -> Slices[DescribeGroupsResponse]:
     operations = (
         GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
     )
     groups: list[_Described] = []
-    sizes = {group_id: _size(result.answer) for group_id, result in results.items()}
-    bytes_left = ANSWER_BYTES_MAX
+    sizes = {group_id: _size(result.value) for group_id, result in results.items()}
+    bytes_left = RESPONSE_BYTES_MAX
     for group_id in request.groups:
         yield
-        described, code = results[group_id].answer, results[group_id].error_code
+        described, code = results[group_id].value, results[group_id].error_code
         if bytes_left <= 0:
             described, code = None, CoordinatorNotAvailableError.code
         bytes_left -= sizes[group_id]

@@ -53,18 +53,18 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
         return found
 
     def reply(results: Sequence[Coordinated]) -> JoinGroupResponse:
-        answer = found.reply(results)
-        assert isinstance(answer, JoinGroupResponse), "a group answers a join with a response"
-        return _named(answer, api_version)
+        response = found.reply(results)
+        assert isinstance(response, JoinGroupResponse), "a group answers a join with a response"
+        return _named(response, api_version)
 
     return found._replace(reply=reply)
 
 
-def _named(answer: JoinGroupResponse, api_version: int) -> JoinGroupResponse:
+def _named(response: JoinGroupResponse, api_version: int) -> JoinGroupResponse:
     """Set the protocol of an error to null, in versions that allow it."""
-    if answer.error_code and api_version >= NULL_PROTOCOL_VERSION:
-        answer.protocol_name = None
-    return answer
+    if response.error_code and api_version >= NULL_PROTOCOL_VERSION:
+        response.protocol_name = None
+    return response
 
 
 def _join(context: Context, request: JoinGroupRequest) -> Join:

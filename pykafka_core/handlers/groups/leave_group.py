@@ -29,14 +29,14 @@ def handle(context: Context, request: LeaveGroupRequest) -> Slices[Coordinate | 
     parts = [leaving[start : start + AT_ONCE] for start in range(0, max(len(leaving), 1), AT_ONCE)]
 
     def reply(results: Sequence[Coordinated]) -> Slices[LeaveGroupResponse]:
-        return _answer(parts, results, is_batched=is_batched)
+        return _response(parts, results, is_batched=is_batched)
 
     group_id = request.group_id
     operations = ((group_id, partial(leave_group, group_id, part)) for part in parts)
     return (yield from coordinate_each(context, operations, reply))
 
 
-def _answer(
+def _response(
     parts: Sequence[Sequence[LeaveGroupRequest.MemberIdentity]],
     results: Sequence[Coordinated],
     *,
@@ -46,7 +46,7 @@ def _answer(
     for part, result in zip(parts, results, strict=True):
         if result.error_code not in (0, UnknownMemberIdError.code):
             return LeaveGroupResponse(error_code=result.error_code)
-        codes = result.answer if not result.error_code else [result.error_code] * len(part)
+        codes = result.value if not result.error_code else [result.error_code] * len(part)
         assert isinstance(codes, Sequence), "one code for each member"
         for identity, code in zip(part, codes, strict=True):
             yield

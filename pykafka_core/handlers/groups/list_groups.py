@@ -54,17 +54,17 @@ def _reserve(results: Sequence[Coordinated]) -> Slices[Made]:
             continue  # another node leads the partition now, and lists its groups
         if result.error_code:
             return ListGroupsResponse(error_code=result.error_code)
-        assert isinstance(result.answer, dict), "groups are listed by their kind"
-        for kind, group_ids in result.answer.items():
+        assert isinstance(result.value, dict), "groups are listed by their kind"
+        for kind, group_ids in result.value.items():
             listed.append((kind, group_ids))
             row_bytes = _ROW_BYTES + sum(map(encoded_length_max, kind))
             for group_id in group_ids:
                 yield
                 size += row_bytes + encoded_length_max(group_id)
-    return Reserve(size, partial(_answer, listed))
+    return Reserve(size, partial(_response, listed))
 
 
-def _answer(listed: Sequence[tuple[Kind, Sequence[str]]]) -> Slices[ListGroupsResponse]:
+def _response(listed: Sequence[tuple[Kind, Sequence[str]]]) -> Slices[ListGroupsResponse]:
     groups: list[ListGroupsResponse.ListedGroup] = []
     for kind, group_ids in listed:
         for group_id in group_ids:

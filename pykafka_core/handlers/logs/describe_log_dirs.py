@@ -94,10 +94,10 @@ def _response(
         ),
     )
     if not result.error_code:
-        answers = [cast("LogDirs", result.answer) for result in results]
-        result.total_bytes = answers[-1].total_bytes
-        result.usable_bytes = answers[-1].usable_bytes
-        result.topics = yield from _topics(wanted, answers, context.replicas.broken())
+        responses = [cast("LogDirs", result.value) for result in results]
+        result.total_bytes = responses[-1].total_bytes
+        result.usable_bytes = responses[-1].usable_bytes
+        result.topics = yield from _topics(wanted, responses, context.replicas.broken())
         _describe_directory(result, context.replicas)
     return DescribeLogDirsResponse(results=[result])
 
@@ -116,13 +116,13 @@ def _describe_directory(result: _Result, replicas: Replicas) -> None:
 
 def _topics(
     wanted: Sequence[_Wanted],
-    answers: "Sequence[LogDirs]",
+    responses: "Sequence[LogDirs]",
     broken: Mapping[PartitionId, Sequence[State]],
 ) -> Slices[list[_Topic]]:
     sizes: dict[PartitionId, int] = {}
-    for answer in answers:
+    for response in responses:
         yield
-        sizes |= {(topic_id, index): size for topic_id, index, size in answer.sizes}
+        sizes |= {(topic_id, index): size for topic_id, index, size in response.sizes}
     topics = []
     for topic, indexes in wanted:
         described = _Topic(name=topic.name, partitions=[])

@@ -45,7 +45,7 @@ def handle(context: Context, request: DescribeProducersRequest) -> Slices[Mainta
             if described.error_code:
                 _refuse(partition, error_of(described.error_code)())
             else:
-                producers = cast("Sequence[ProducerState]", described.answer)
+                producers = cast("Sequence[ProducerState]", described.value)
                 partition.active_producers = [_state(producer) for producer in producers]
         return DescribeProducersResponse(topics=topics)
 

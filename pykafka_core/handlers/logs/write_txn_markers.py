@@ -196,7 +196,7 @@ def _of_broker(code: int) -> int:
 def _hanging(wanted: Sequence[_Wanted], described: Sequence[Maintained]) -> Iterator[_Wanted]:
     """Yield the requests with an open transaction; set the error of the others."""
     for one, result in zip(wanted, described, strict=True):
-        producers = cast("Sequence[ProducerState]", result.answer or ())
+        producers = cast("Sequence[ProducerState]", result.value or ())
         states = (state for state in producers if state.producer_id == one.end.producer_id)
         one.row.error_code = result.error_code or _refusal(next(states, None), one.end)
         if not one.row.error_code:

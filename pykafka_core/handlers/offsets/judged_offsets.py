@@ -122,8 +122,8 @@ class JudgedOffsets:
         if committed.error_code:
             for rows in self.asked.values():
                 yield from _set(rows, committed.error_code)
-        elif isinstance(committed.answer, frozenset):
-            for topic_id in committed.answer:
+        elif isinstance(committed.value, frozenset):
+            for topic_id in committed.value:
                 yield from _set(self.asked[topic_id], self._lookup.unknown_code)
 
     def _judge_topic(

@@ -29,21 +29,21 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Slices[Coordinate]
             known.setdefault(topic.name, []).extend(filter(found.partitions.__contains__, indexes))
 
     def reply(results: Sequence[Coordinated]) -> Slices[OffsetDeleteResponse]:
-        return _answer(request, known, results[0])
+        return _response(request, known, results[0])
 
     run = partial(delete_offsets, request.group_id, known)
     return (yield from coordinate_each(context, [(request.group_id, run)], reply))
 
 
-def _answer(
+def _response(
     request: OffsetDeleteRequest, known: Mapping[str, Sequence[int]], result: Coordinated
 ) -> Slices[OffsetDeleteResponse]:
     if result.error_code:
         return OffsetDeleteResponse(error_code=result.error_code)
-    assert isinstance(result.answer, frozenset), "topics that keep their offsets"
+    assert isinstance(result.value, frozenset), "topics that keep their offsets"
     topics: list[OffsetDeleteResponse.OffsetDeleteResponseTopic] = []
     for topic in request.topics:
-        of_topic = GroupSubscribedToTopicError.code if topic.name in result.answer else NONE
+        of_topic = GroupSubscribedToTopicError.code if topic.name in result.value else NONE
         existing = frozenset(known.get(topic.name, ()))
         partitions: list[OffsetDeleteResponse.OffsetDeleteResponsePartition] = []
         for one in topic.partitions:

@@ -30,7 +30,7 @@ BATCHED_VERSION = 8
 IDS_VERSION = 10
 """From this version on a request identifies topics by their ids."""
 
-ANSWER_BYTES_MAX = 32 * 1024 * 1024
+RESPONSE_BYTES_MAX = 32 * 1024 * 1024
 """Limit for a response about many groups, or with repeated groups, with the objects that it is made
 of: some 200,000 rows. Clients must request the groups after it again."""
 _ROW_BYTES = 160
@@ -138,24 +138,26 @@ def _reserve(
 ) -> Slices[Made]:
     """Choose the groups that the response has room for, and reserve its memory."""
     came: list[Coordinated] = []
-    bytes_left = ANSWER_BYTES_MAX
+    bytes_left = RESPONSE_BYTES_MAX
     for one in wanted:
         yield
         # The first group is always included, whatever its size.
         came.append(_result(one, results[one.read]) if bytes_left > 0 or not came else _LATER)
         bytes_left -= yield from _size(context, one, came[-1])
-    return Reserve(ANSWER_BYTES_MAX - bytes_left, lambda: _answer(context, request, wanted, came))
+    return Reserve(
+        RESPONSE_BYTES_MAX - bytes_left, lambda: _response(context, request, wanted, came)
+    )
 
 
 def _result(wanted: _Wanted, result: Coordinated) -> Coordinated:
     """Return the result for the reader of a group."""
-    if isinstance(result.answer, Fetched) and wanted.reader in result.answer.refused:
-        return Coordinated(result.answer.refused[wanted.reader])
+    if isinstance(result.value, Fetched) and wanted.reader in result.value.refused:
+        return Coordinated(result.value.refused[wanted.reader])
     return result
 
 
 def _size(context: Context, wanted: _Wanted, result: Coordinated) -> Slices[int]:
-    fetched, size = result.answer, 0
+    fetched, size = result.value, 0
     if not isinstance(fetched, Fetched):
         return size
     for topic in _topics(context, wanted, fetched):
@@ -169,7 +171,7 @@ def _size(context: Context, wanted: _Wanted, result: Coordinated) -> Slices[int]
     return size
 
 
-def _answer(
+def _response(
     context: Context,
     request: OffsetFetchRequest,
     wanted: Sequence[_Wanted],
@@ -187,7 +189,7 @@ def _answer(
 def _group(
     context: Context, wanted: _Wanted, result: Coordinated, require_stable: bool
 ) -> Slices[OffsetFetchResponse.OffsetFetchResponseGroup]:
-    code, fetched = result.error_code, result.answer
+    code, fetched = result.error_code, result.value
     if code and context.caller.api_version >= ERROR_VERSION:
         return _Group(group_id=wanted.group_id, error_code=code, topics=[])
     if code:

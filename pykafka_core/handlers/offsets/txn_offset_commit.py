@@ -87,14 +87,14 @@ def handle(
     )
 
     def begun(results: Sequence[Coordinated]) -> Reply:
-        guard = results[0].answer
+        guard = results[0].value
         if not isinstance(guard, Guard):
             return committed(results)
         return Coordinate([_question(context, request, shard)], partial(verified, guard))
 
     def verified(guard: Guard, results: Sequence[Coordinated]) -> Reply:
         (result,) = results
-        codes = result.answer if isinstance(result.answer, dict) else {}
+        codes = result.value if isinstance(result.value, dict) else {}
         code = result.error_code or codes.get((GROUP_TOPIC, shard), NONE)
         if code:
             return refused(_client_code(context, code))

@@ -28,7 +28,7 @@ _BYTE_RATE_MAX = float(2**63)
 _Entity = dict[str, str | None]
 
 
-class _Answered(NamedTuple):
+class _Result(NamedTuple):
     entity: _Entity
     error: KafkaError | None
     records: list[Message]
@@ -36,42 +36,42 @@ class _Answered(NamedTuple):
 
 def handle(context: Context, request: AlterClientQuotasRequest) -> Slices[Propose]:
     """Plan each entity separately; an error of one does not affect the others."""
-    answers: dict[frozenset[tuple[str, str | None]], _Answered] = {}
+    responses: dict[frozenset[tuple[str, str | None]], _Result] = {}
     room = QUOTAS_MAX - len(context.image.client_quotas)
     for entry in request.entries:
         yield
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         key = frozenset(entity.items())
-        answered = answers.get(key)
-        if answered is not None or len({op.key for op in entry.ops}) < len(entry.ops):
+        result = responses.get(key)
+        if result is not None or len({op.key for op in entry.ops}) < len(entry.ops):
             error = InvalidRequestError(f"Ignoring duplicate entity {_text(entity)}")
-            records = answered.records if answered is not None else []
-            answers[key] = _Answered(entity, kept(error), records)
+            records = result.records if result is not None else []
+            responses[key] = _Result(entity, kept(error), records)
             continue
         try:
             records = _records(context.image.client_quotas, entity, entry.ops, room)
         except KafkaError as error:
-            answers[key] = _Answered(entity, kept(error), [])
+            responses[key] = _Result(entity, kept(error), [])
         else:
-            answers[key] = _Answered(entity, None, records)
+            responses[key] = _Result(entity, None, records)
             room -= len(records)
 
     def reply(code: int) -> Slices[AlterClientQuotasResponse]:
-        entries = yield from collect(_entry(answered, code) for answered in answers.values())
+        entries = yield from collect(_entry(result, code) for result in responses.values())
         return AlterClientQuotasResponse(entries=entries)
 
-    proposed = [record for answered in answers.values() for record in answered.records]
+    proposed = [record for result in responses.values() for record in result.records]
     return Propose([] if request.validate_only else proposed, reply)
 
 
-def _entry(answered: _Answered, code: int) -> AlterClientQuotasResponse.EntryData:
-    error = answered.error or (error_of(code)() if code else None)
+def _entry(result: _Result, code: int) -> AlterClientQuotasResponse.EntryData:
+    error = result.error or (error_of(code)() if code else None)
     return AlterClientQuotasResponse.EntryData(
         error_code=error.code if error else 0,
         error_message=str(error) if error else None,
         entity=[
             AlterClientQuotasResponse.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in answered.entity.items()
+            for kind, name in result.entity.items()
         ],
     )
 

@@ -20,7 +20,7 @@ def handle(
     """Refuse the token."""
     kind, name = request.owner_principal_type or "", request.owner_principal_name or ""
     owner_type, owner_name = (kind, name) if name else _REQUESTER
-    answer = CreateDelegationTokenResponse(
+    response = CreateDelegationTokenResponse(
         error_code=DelegationTokenRequestNotAllowedError.code,
         principal_type=owner_type,
         principal_name=owner_name,
@@ -29,5 +29,7 @@ def handle(
         max_timestamp_ms=-1,
     )
     if context.caller.api_version >= REQUESTER_VERSION:
-        answer.token_requester_principal_type, answer.token_requester_principal_name = _REQUESTER
-    return answer
+        response.token_requester_principal_type, response.token_requester_principal_name = (
+            _REQUESTER
+        )
+    return response

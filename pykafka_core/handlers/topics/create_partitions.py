@@ -49,11 +49,11 @@ def handle(context: Context, request: CreatePartitionsRequest) -> Slices[Propose
             results[topic.name] = _failed(topic.name, error)
 
     def reply(code: int) -> Slices[CreatePartitionsResponse]:
-        answers = yield from collect(
+        responses = yield from collect(
             _failed(result.name, error_of(code)()) if code and not result.error_code else result
             for result in results.values()
         )
-        return CreatePartitionsResponse(results=answers)
+        return CreatePartitionsResponse(results=responses)
 
     return Propose([] if request.validate_only else records, reply)
 

@@ -134,10 +134,10 @@ def _refused(
     for topic in request.topic_partitions or ():
         partitions = yield from collect(_failed(index, code, text) for index in topic.partitions)
         results.append(_Topic(topic=topic.topic, partition_result=partitions))
-    answer = ElectLeadersResponse(replica_election_results=results)
+    response = ElectLeadersResponse(replica_election_results=results)
     if context.caller.api_version >= VERSION_WITH_ERROR:
-        answer.error_code = code
-    return answer
+        response.error_code = code
+    return response
 
 
 def _failed(index: int, code: int, text: str | None) -> _Partition:

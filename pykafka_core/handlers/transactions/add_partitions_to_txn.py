@@ -64,7 +64,7 @@ def handle(
     operations = [one.operation for one in asked if one.operation]
 
     def reply(results: Sequence[Coordinated]) -> Slices[AddPartitionsToTxnResponse]:
-        return _answer(context, request, asked, results)
+        return _response(context, request, asked, results)
 
     return Coordinate(operations, reply)
 
@@ -111,24 +111,24 @@ def _asked(
     return _Asked(one.topics, missing, TransactionOperation(shard, run))
 
 
-def _answer(
+def _response(
     context: Context,
     request: AddPartitionsToTxnRequest,
     asked: Sequence[_Asked],
     results: Sequence[Coordinated],
 ) -> Slices[AddPartitionsToTxnResponse]:
     came = iter(results)
-    answers: list[list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]] = []
+    responses: list[list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]] = []
     for one in asked:
         code_of = _codes(context, one, came)
-        answers.append((yield from _rows(one.topics, code_of)))
+        responses.append((yield from _rows(one.topics, code_of)))
     if context.caller.api_version < BATCHED_VERSION:
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=answers[0])
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=responses[0])
     ids = (one.transactional_id for one in request.transactions)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             _Result(transactional_id=name, topic_results=rows)
-            for name, rows in zip(ids, answers, strict=True)
+            for name, rows in zip(ids, responses, strict=True)
         ]
     )
 
@@ -142,7 +142,7 @@ def _codes(context: Context, one: _Asked, came: Iterator[Coordinated]) -> Callab
         return lambda _: CoordinatorNotAvailableError.code
     result = next(came)
     code = known_to(context, result.error_code, FENCED_VERSION)
-    codes = result.answer if isinstance(result.answer, dict) else {}
+    codes = result.value if isinstance(result.value, dict) else {}
     return lambda place: code or codes.get(place, NONE)
 
 

@@ -17,7 +17,7 @@ from pykafka_core.types import TRANSACTION_TOPIC
 _State = DescribeTransactionsResponse.TransactionState
 
 
-ANSWER_BYTES_MAX = 8 * 1024 * 1024
+RESPONSE_BYTES_MAX = 8 * 1024 * 1024
 """Limit for a response about many transactions, or with repeated ids; the ids after it get an
 error."""
 _PARTITION_BYTES = 4
@@ -39,16 +39,16 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Slices[Coo
         came = iter(results)
         absent = Coordinated(CoordinatorNotAvailableError.code)
         by_name = {name: next(came) if operation else absent for name, operation in named.items()}
-        return _answer(request, by_name)
+        return _response(request, by_name)
 
     return Coordinate([one for one in named.values() if one], reply)
 
 
-def _answer(
+def _response(
     request: DescribeTransactionsRequest, results: Mapping[str, Coordinated]
 ) -> Slices[DescribeTransactionsResponse]:
     rows = []
-    bytes_left = ANSWER_BYTES_MAX
+    bytes_left = RESPONSE_BYTES_MAX
     for name in request.transactional_ids:
         yield
         result = results[name]
@@ -63,6 +63,6 @@ def _answer(
 
 
 def _row(name: str, result: Coordinated) -> DescribeTransactionsResponse.TransactionState:
-    if isinstance(result.answer, _State):
-        return result.answer
+    if isinstance(result.value, _State):
+        return result.value
     return _State(transactional_id=name, error_code=result.error_code)

@@ -5,7 +5,7 @@ from functools import partial
 from pykafka_core.coordinator.transaction.end_transaction import end_transaction
 from pykafka_core.coordinator.transaction.transaction import TV1, TV2
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.shards import answered, coordinate_transaction
+from pykafka_core.handlers.coordinators.shards import coordinate_transaction, response_of
 from pykafka_core.handlers.outcome import Coordinate, Coordinated
 from pykafka_core.handlers.transactions.fencing import known_to
 from pykafka_core.protocol.messages import EndTxnRequest, EndTxnResponse, Message
@@ -21,7 +21,7 @@ def handle(context: Context, request: EndTxnRequest) -> Coordinate | Message:
         return EndTxnResponse(error_code=known_to(context, code, FENCED_VERSION))
 
     def reply(result: Coordinated) -> Message:
-        return answered(result, refused)
+        return response_of(result, refused)
 
     run = partial(
         end_transaction,

@@ -15,7 +15,7 @@ from pykafka_core.errors import (
     InvalidTransactionTimeoutError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.shards import answered, coordinate_transaction
+from pykafka_core.handlers.coordinators.shards import coordinate_transaction, response_of
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, Propose
 from pykafka_core.handlers.transactions.fencing import known_to
 from pykafka_core.metadata.producer_ids import next_block
@@ -103,7 +103,7 @@ def _transactional(
         return _failed(known_to(context, code, FENCED_VERSION))
 
     def reply(result: Coordinated) -> Message:
-        response = answered(result, refused)
+        response = response_of(result, refused)
         assert isinstance(response, InitProducerIdResponse), "a shard answers with this response"
         response.error_code = known_to(context, response.error_code, FENCED_VERSION)
         return response

@@ -74,15 +74,17 @@ def _reserve(
             continue  # another node leads the partition now, and lists its transactions
         if result.error_code:
             return ListTransactionsResponse(error_code=result.error_code)
-        assert isinstance(result.answer, tuple), "transactions are listed in a tuple"
-        for transaction in result.answer:
+        assert isinstance(result.value, tuple), "transactions are listed in a tuple"
+        for transaction in result.value:
             yield
             if filters.take(transaction, now_ms):
                 chosen.append(transaction)
                 size += _ROW_BYTES + encoded_length_max(transaction.transactional_id)
-    return Reserve(size, partial(_answer, unknown, chosen))
+    return Reserve(size, partial(_response, unknown, chosen))
 
 
-def _answer(unknown: list[str], chosen: Sequence[Transaction]) -> Slices[ListTransactionsResponse]:
+def _response(
+    unknown: list[str], chosen: Sequence[Transaction]
+) -> Slices[ListTransactionsResponse]:
     rows = yield from collect(map(listed, chosen))
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=rows)

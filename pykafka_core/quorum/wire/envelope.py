@@ -30,7 +30,6 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.quorum.rpc import (
     AddVoter,
-    AnswerBody,
     AskVersions,
     BeginQuorumEpoch,
     Body,
@@ -38,6 +37,7 @@ from pykafka_core.quorum.rpc import (
     Fetch,
     FetchSnapshot,
     RemoveVoter,
+    ReplyBody,
     UpdateVoter,
     Vote,
 )
@@ -103,7 +103,7 @@ class ApiVersions(NamedTuple):
 class Heard(NamedTuple):
     """A response, or None if it is not usable; and the leader's endpoint, if it is included."""
 
-    answer: AnswerBody | None
+    reply: ReplyBody | None
     leader: Endpoint | None
 
 

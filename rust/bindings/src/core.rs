@@ -342,14 +342,14 @@ impl PyCore {
         Ok(())
     }
 
-    fn reserve_answer(
+    fn reserve_response(
         &self,
         py: Python<'_>,
         token: u64,
         request: u64,
         bytes: usize,
     ) -> PyResult<()> {
-        self.core(py)?.reserve_answer(token, request, bytes);
+        self.core(py)?.reserve_response(token, request, bytes);
         Ok(())
     }
 

@@ -419,7 +419,7 @@ pub(crate) fn batch_with(options: BatchOptions, values: &[&str]) -> Vec<u8> {
 pub(crate) fn replied(outcome: Outcome) -> Bytes {
     match settled(outcome) {
         Outcome::Reply(chunks) => chunks.to_bytes(),
-        other => panic!("no answer: {other:?}"),
+        other => panic!("no response: {other:?}"),
     }
 }
 

@@ -24,7 +24,7 @@ fn produce_batch(client: &mut Client, filling: u8) {
     let request = produce::Request { acks: 1, timeout_ms: 1_000, topics, ..Default::default() };
     let body = encoded(|out| request.encode(PRODUCE_VERSION, out));
     let response = client.ask(ApiKey::PRODUCE, PRODUCE_VERSION, &body);
-    let response = produce::Response::decode(PRODUCE_VERSION, &response).expect("an answer");
+    let response = produce::Response::decode(PRODUCE_VERSION, &response).expect("a response");
     assert_eq!(response.responses[0].partitions[0].error_code, 0);
 }
 
@@ -41,7 +41,7 @@ fn fetch_body(fetch_offset: i64, bytes_max: i32) -> Vec<u8> {
 }
 
 fn records(body: &[u8]) -> Bytes {
-    let response = fetch::Response::decode(FETCH_VERSION, body).expect("an answer");
+    let response = fetch::Response::decode(FETCH_VERSION, body).expect("a response");
     let partition = &response.responses[0].partitions[0];
     assert_eq!(partition.error_code, 0);
     let Some(Records::Bytes(records)) = &partition.records else { panic!("{partition:?}") };
@@ -92,7 +92,7 @@ fn topic_deleted_while_its_records_are_sent_is_still_sent_to_the_end() {
     let mut slow = broker.connect();
     socket2::SockRef::from(&slow.stream).set_recv_buffer_size(1 << 16).expect("a socket");
     slow.send(ApiKey::FETCH, FETCH_VERSION, &fetch_body(0, 50 << 20));
-    slow.stream.peek(&mut [0]).expect("the answer begins");
+    slow.stream.peek(&mut [0]).expect("the response begins");
     broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
     let all = records(&slow.receive(ApiKey::FETCH, FETCH_VERSION).1);
     assert_eq!(fillings(&all).len(), 30);
@@ -112,6 +112,6 @@ fn file_truncated_by_another_process_ends_one_reply_and_is_an_error_in_the_next(
     std::io::Read::read_to_end(&mut client.stream, &mut rest).expect("an end");
     assert!(rest.len() > 300_000 && rest.len() < 600_000, "{}", rest.len());
     let body = broker.connect().ask(ApiKey::FETCH, FETCH_VERSION, &fetch_body(0, 8 << 20));
-    let response = fetch::Response::decode(FETCH_VERSION, &body).expect("an answer");
+    let response = fetch::Response::decode(FETCH_VERSION, &body).expect("a response");
     assert_eq!(response.responses[0].partitions[0].error_code, 56);
 }

@@ -25,7 +25,7 @@ fn asked<'a>(topics: impl IntoIterator<Item = Topic<'a>>) -> Request<'a> {
 }
 
 fn decoded(version: i16, body: &[u8]) -> metadata::Response<'_> {
-    metadata::Response::decode(version, body).expect("an answer")
+    metadata::Response::decode(version, body).expect("a response")
 }
 
 #[test]
@@ -173,7 +173,7 @@ type Page = (Vec<(String, i16, Vec<i32>)>, Option<(String, i32)>);
 fn pages(client: &mut Client, request: &describe::Request<'_>) -> Page {
     let key = ApiKey::DESCRIBE_TOPIC_PARTITIONS;
     let body = client.ask(key, 0, &encoded(|out| request.encode(0, out)));
-    let response = describe::Response::decode(0, &body).expect("an answer");
+    let response = describe::Response::decode(0, &body).expect("a response");
     let topics = response.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|partition| partition.partition_index);
         (topic.name.unwrap_or_default().to_string(), topic.error_code, partitions.collect())

@@ -40,7 +40,7 @@ fn api_versions_lists_hot_keys_and_those_of_python_in_every_version() {
     let mut client = broker.connect();
     for version in 0..=5 {
         let body = client.ask(ApiKey::API_VERSIONS, version, &api_versions_body(version));
-        let response = api_versions::Response::decode(version, &body).expect("an answer");
+        let response = api_versions::Response::decode(version, &body).expect("a response");
         assert_eq!(response.error_code, 0);
         let keys: Vec<_> = response.api_keys.iter().map(|api| api.api_key).collect();
         assert_eq!(keys, [0, 1, 2, 3, 18, 19, 23, 60, 75]);
@@ -71,7 +71,7 @@ fn software_names_outside_the_rule_are_invalid_requests() {
         let request = api_versions::Request { client_software_name: name, ..SOFTWARE };
         let body = encoded(|out| request.encode(3, out));
         let body = client.ask(ApiKey::API_VERSIONS, 3, &body);
-        let response = api_versions::Response::decode(3, &body).expect("an answer");
+        let response = api_versions::Response::decode(3, &body).expect("a response");
         assert_eq!(response.error_code, 42, "{name}");
     }
 }
@@ -92,7 +92,7 @@ fn a_client_that_reached_the_wrong_node_is_sent_back_to_bootstrap() {
         let request = api_versions::Request { cluster_id, node_id, ..SOFTWARE };
         let body = encoded(|out| request.encode(5, out));
         let body = client.ask(ApiKey::API_VERSIONS, 5, &body);
-        let response = api_versions::Response::decode(5, &body).expect("an answer");
+        let response = api_versions::Response::decode(5, &body).expect("a response");
         assert_eq!(response.error_code, error_code, "{cluster_id:?} {node_id}");
         assert_eq!(response.api_keys.is_empty(), error_code != 0);
     }

@@ -76,7 +76,7 @@ fn send_produces(client: &mut Client, sequences: std::ops::Range<i32>) -> Vec<i3
 /// Correlation id, error code and offset of the next response.
 fn receive_produced(client: &mut Client) -> (i32, i16, i64) {
     let (id, body) = client.receive(ApiKey::PRODUCE, VERSION);
-    let response = produce::Response::decode(VERSION, &body).expect("an answer");
+    let response = produce::Response::decode(VERSION, &body).expect("a response");
     let partition = &response.responses[0].partitions[0];
     (id, partition.error_code, partition.base_offset)
 }

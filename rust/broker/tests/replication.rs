@@ -148,7 +148,7 @@ fn a_waiting_produce_fails_when_its_partition_moves_to_other_brokers() {
         let waiting = scope.spawn(|| cluster.produce(1, -1, &["a"]));
         cluster.wait("an append", || !cluster.bytes(1).is_empty());
         cluster.tell_taken_away(1);
-        assert_eq!(waiting.join().expect("an answer").0, NOT_LEADER_OR_FOLLOWER);
+        assert_eq!(waiting.join().expect("a response").0, NOT_LEADER_OR_FOLLOWER);
     });
 }
 
@@ -169,7 +169,7 @@ fn a_follower_serves_consumers_up_to_its_high_watermark() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| cluster.consume(2, anywhere, 1, 30_000));
         assert_eq!(cluster.produce(1, -1, &["b"]), (0, 1));
-        assert_eq!(values(&waiting.join().expect("an answer").records), ["b"]);
+        assert_eq!(values(&waiting.join().expect("a response").records), ["b"]);
     });
     // Uncommitted records are in the log, but not readable.
     cluster.decide(|entry| (entry.replicas, entry.isr) = (vec![1, 2, 3], vec![1, 2, 3]));

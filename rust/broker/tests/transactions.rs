@@ -48,7 +48,7 @@ fn send(client: &mut Client, partition: i32, base_sequence: i32) -> i32 {
 /// Correlation id, error code and offset of the next response.
 fn received(client: &mut Client) -> (i32, i16, i64) {
     let (id, body) = client.receive(ApiKey::PRODUCE, VERSION);
-    let response = produce::Response::decode(VERSION, &body).expect("an answer");
+    let response = produce::Response::decode(VERSION, &body).expect("a response");
     let partition = &response.responses[0].partitions[0];
     (id, partition.error_code, partition.base_offset)
 }

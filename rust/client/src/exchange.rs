@@ -176,7 +176,7 @@ impl Exchange {
         let size = i32::from_be_bytes(*prefix);
         match usize::try_from(size) {
             Ok(bytes @ PREFIX_SIZE..) if bytes <= self.response_bytes_max => Ok(Some(bytes)),
-            _ => Err(format!("it sent an answer of {size} bytes").into()),
+            _ => Err(format!("it sent a response of {size} bytes").into()),
         }
     }
 

@@ -53,7 +53,7 @@ pub enum SendError {
     #[error("no connection: {0}")]
     Disconnected(Arc<str>),
     /// The deadline has passed. The request may have been executed, or may still be.
-    #[error("no answer in time")]
+    #[error("no response in time")]
     TimedOut,
     /// The peer does not support this version; nothing was sent.
     #[error("the peer has versions {min} to {max}")]

@@ -176,8 +176,8 @@ impl Setting {
         let mut peer = self.peer().await;
         peer.tell_versions().await;
         let asked = peer.next().await;
-        peer.respond(&asked, b"first answer").await;
-        assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"first answer"))));
+        peer.respond(&asked, b"first response").await;
+        assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"first response"))));
         peer
     }
 }
@@ -376,7 +376,7 @@ async fn a_peer_that_sends_no_versions_is_disconnected() {
 async fn an_invalid_reply_closes_the_connection() {
     let responses: [(&[u8], &str); 4] = [
         (&[0, 0, 0, 9, 0], "answered another request"),
-        (&[0, 0], "an answer of 2 bytes"),
+        (&[0, 0], "a response of 2 bytes"),
         (&[0xff; 5], "no header"),
         (&[0, 0, 0, 1], "no header"),
     ];
@@ -399,7 +399,7 @@ async fn a_reply_above_the_limit_is_rejected_by_its_size_alone() {
         let ended = setting.send("next");
         let _ = peer.next().await;
         peer.0.write_i32(size).await.expect("room");
-        assert!(is_disconnected(&error_of(ended).await, &format!("an answer of {size} bytes")));
+        assert!(is_disconnected(&error_of(ended).await, &format!("a response of {size} bytes")));
     }
 }
 
@@ -422,7 +422,7 @@ async fn large_requests_and_replies_can_cross() {
     // The peer reads nothing more until its response is sent, and the client has more to write than
     // the pipe can hold.
     peer.respond(&asked, large.as_bytes()).await;
-    assert_eq!(one.await.expect("it ends").expect("an answer").len(), large.len());
+    assert_eq!(one.await.expect("it ends").expect("a response").len(), large.len());
     let asked = peer.next().await;
     assert_eq!(asked.body.len(), large.len());
     peer.respond(&asked, b"").await;

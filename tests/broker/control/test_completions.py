@@ -62,11 +62,11 @@ class Stalled:
         self.broker.run()
 
     def results(self, request: int) -> list[tuple[int, int]] | None:
-        answer = self.broker.answer(request)
-        if answer is None:
+        response = self.broker.response(request)
+        if response is None:
             return None
-        assert isinstance(answer, DeleteRecordsResponse)
-        return [(p.low_watermark, p.error_code) for t in answer.topics for p in t.partitions]
+        assert isinstance(response, DeleteRecordsResponse)
+        return [(p.low_watermark, p.error_code) for t in response.topics for p in t.partitions]
 
     def is_waiting(self) -> bool:
         dispatcher = self.broker.dispatcher

@@ -59,7 +59,7 @@ class Catching:
         self._now_ns += LOOK_NS
         return self._now_ns
 
-    def reserve_answer(self, token: int, request: int, bytes: int) -> None:
+    def reserve_response(self, token: int, request: int, bytes: int) -> None:
         """Grant the memory at once: the core does not have the request."""
         del request, bytes
         self.granted.append(_core.Maintained(token, 0, -1))

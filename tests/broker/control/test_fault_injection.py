@@ -167,9 +167,9 @@ class World:
             assert self.broker.dispatcher.idle
             return
         assert all(self.is_over(request) for request in asked)
-        answer = self.broker.send(creation("afterwards"))
+        response = self.broker.send(creation("afterwards"))
         self.run()
-        message = self.broker.answer(answer)
+        message = self.broker.response(response)
         if self.ended is not None:
             return  # the fault happened just now
         assert isinstance(message, CreateTopicsResponse)
@@ -279,7 +279,7 @@ def test_log_handlers_that_always_raise_lose_only_their_lines() -> None:
 
 def test_local_request_whose_callback_raises_affects_nothing_else() -> None:
     world = World()
-    world.loop._asked.append(create_topics(["local"], 1, {}, answered=raising))
+    world.loop._asked.append(create_topics(["local"], 1, {}, on_response=raising))
     asked = world.exercise()
     world.run()
     assert world.ended is None

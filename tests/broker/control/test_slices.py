@@ -91,13 +91,13 @@ def test_a_long_request_is_cut_in_slices_between_which_others_are_answered(
     assert step(broker)
     quick = broker.send(DescribeClusterRequest())
     turns = 0
-    while broker.answer(quick) is None:
+    while broker.response(quick) is None:
         assert step(broker)
         turns += 1
     assert turns <= 2
-    assert broker.answer(long) is None
+    assert broker.response(long) is None
     broker.run()
-    assert broker.answer(long) is not None
+    assert broker.response(long) is not None
 
 
 @pytest.mark.parametrize("module", [create_topics, create_partitions])
@@ -196,7 +196,7 @@ def test_a_large_topic_is_seen_whole_or_not_at_all() -> None:
     request.topics[0].num_partitions = MANY
     asked = broker.send(request)
     seen = set()
-    while broker.answer(asked) is None:
+    while broker.response(asked) is None:
         step(broker)
         served = (topic for topic in broker.core.topics.values() if topic.name == "large")
         seen.add(sum(len(topic.partitions) for topic in served))
@@ -214,7 +214,7 @@ def turns_until_created(readers: int) -> int:
         broker.send(DescribeLogDirsRequest(topics=None))
     step(broker)
     quick, turns = broker.send(creation("quick")), 0
-    while broker.answer(quick) is None:
+    while broker.response(quick) is None:
         assert step(broker)
         turns += 1
     return turns
@@ -232,19 +232,19 @@ def test_a_short_request_waits_for_the_first_slices_of_others_only() -> None:
     for _ in range(20):
         step(broker)
     quick, turns = broker.send(DescribeClusterRequest()), 0
-    while broker.answer(quick) is None:
+    while broker.response(quick) is None:
         assert step(broker)
         turns += 1
     assert turns <= 2
     broker.run()
-    assert all(broker.answer(request) is not None for request in long)
+    assert all(broker.response(request) is not None for request in long)
 
 
 def test_long_requests_advance_however_many_short_ones_come() -> None:
     broker = SimulatedBroker(core=TickingCore())
     long = broker.send(description(["t"] + [f"t{n}" for n in range(MANY)]))
     turns = 0
-    while broker.answer(long) is None:
+    while broker.response(long) is None:
         for _ in range(10):
             broker.send(DescribeClusterRequest())
         step(broker)
@@ -312,8 +312,8 @@ def test_a_cancelled_request_is_not_worked_on() -> None:
     for _ in range(2):
         broker.core.complete_append()
         broker.run()
-    assert broker.answer(first) is not None
-    assert broker.answer(kept) is not None
+    assert broker.response(first) is not None
+    assert broker.response(kept) is not None
     assert set(broker.image.topics.by_name) == {"first", "kept"}
 
 
@@ -322,26 +322,26 @@ def test_deleting_many_topics_costs_the_same_for_each() -> None:
     broker = SimulatedBroker(core=TickingCore())
     names = [f"t{n}" for n in range(200)]
     broker.ask(creation(*names))
-    answer = broker.ask(deletion(200))
-    assert isinstance(answer, DeleteTopicsResponse)
-    assert [result.error_code for result in answer.responses] == [0] * 200
+    response = broker.ask(deletion(200))
+    assert isinstance(response, DeleteTopicsResponse)
+    assert [result.error_code for result in response.responses] == [0] * 200
     twice = DeleteTopicsRequest(topics=deletion(100).topics * 2)
-    answer = broker.ask(twice)
-    assert isinstance(answer, DeleteTopicsResponse)
-    assert [result.error_code for result in answer.responses] == [42] * 100
+    response = broker.ask(twice)
+    assert isinstance(response, DeleteTopicsResponse)
+    assert [result.error_code for result in response.responses] == [42] * 100
 
 
 def test_a_resource_that_is_described_many_times_is_answered_once() -> None:
     broker = SimulatedBroker()
     broker.ask(creation("orders"))
-    answer = broker.ask(description(["orders"] * 12_000))
-    assert isinstance(answer, DescribeConfigsResponse)
-    assert [result.resource_name for result in answer.results] == ["orders"]
+    response = broker.ask(description(["orders"] * 12_000))
+    assert isinstance(response, DescribeConfigsResponse)
+    assert [result.resource_name for result in response.results] == ["orders"]
     keys = [["retention.ms"], ["segment.ms", "retention.ms"]]
     asked = [description(["orders"], names).resources[0] for names in keys]
-    answer = broker.ask(DescribeConfigsRequest(resources=asked))
-    assert isinstance(answer, DescribeConfigsResponse)
-    (result,) = answer.results
+    response = broker.ask(DescribeConfigsRequest(resources=asked))
+    assert isinstance(response, DescribeConfigsResponse)
+    (result,) = response.results
     assert {config.name for config in result.configs} == {"retention.ms", "segment.ms"}
 
 
@@ -354,9 +354,9 @@ def test_topics_without_settings_are_described_like_others() -> None:
         configs=[IncrementalAlterConfigsRequest.AlterableConfig(name="retention.ms", value="7")],
     )
     broker.ask(IncrementalAlterConfigsRequest(resources=[alter]))
-    answer = broker.ask(description(["plain", "altered"]))
-    assert isinstance(answer, DescribeConfigsResponse)
-    plain, altered = ({c.name: c.value for c in result.configs} for result in answer.results)
+    response = broker.ask(description(["plain", "altered"]))
+    assert isinstance(response, DescribeConfigsResponse)
+    plain, altered = ({c.name: c.value for c in result.configs} for result in response.results)
     assert altered == {**plain, "retention.ms": "7"}
 
 
@@ -364,9 +364,9 @@ def test_more_resources_than_a_request_may_need_records_are_refused_at_once() ->
     broker = SimulatedBroker()
     alter = IncrementalAlterConfigsRequest.AlterConfigsResource
     resources = [alter(resource_type=RESOURCE_TOPIC, resource_name=f"t{n}") for n in range(10_001)]
-    answer = broker.ask(IncrementalAlterConfigsRequest(resources=resources))
-    assert isinstance(answer, IncrementalAlterConfigsResponse)
-    assert {result.error_code for result in answer.responses} == {44}
+    response = broker.ask(IncrementalAlterConfigsRequest(resources=resources))
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    assert {result.error_code for result in response.responses} == {44}
 
 
 def test_missing_topics_cost_a_bounded_number_of_topics_and_log_lines(

@@ -102,7 +102,7 @@ class World:
             for sent in self.broker.core.sent.values()
         ]
 
-    def answer(self, sent: Sent, code: int = 0) -> None:
+    def respond(self, sent: Sent, code: int = 0) -> None:
         """Respond with the same code for all partitions."""
         asked = cast("WriteTxnMarkersRequest", decode_request(27, 2, bytes(sent.body)))
         of = WriteTxnMarkersResponse
@@ -147,9 +147,9 @@ def test_each_leader_gets_its_markers_and_then_the_transaction_is_complete() -> 
         assert marker.transaction_result
         assert len(marker.topics[0].partition_indexes) == 1
     assert world.broker.core.logs[PAYMENTS, 2].end == 1
-    world.answer(to_2)
+    world.respond(to_2)
     assert world.state() == "PrepareCommit"
-    world.answer(to_3)
+    world.respond(to_3)
     assert world.state() == "CompleteCommit"
 
 
@@ -160,10 +160,10 @@ def test_transactions_that_end_during_a_request_share_the_next_one() -> None:
         world.end(producer, name)
     ((first, asked),) = world.sent()
     assert len(asked.markers) == 1
-    world.answer(first)
+    world.respond(first)
     ((second, asked),) = world.sent()
     assert len(asked.markers) == 3
-    world.answer(second)
+    world.respond(second)
     assert {world.state(name) for name in producers} == {"CompleteCommit"}
 
 
@@ -173,14 +173,14 @@ def test_new_leader_gets_the_markers_as_soon_as_it_is_known() -> None:
     world.end(world.begin(0))
     world.broker.core.peers.discard(peer(2))
     ((sent, _),) = world.sent()
-    world.answer(sent, NOT_LEADER)
+    world.respond(sent, NOT_LEADER)
     assert world.sent() == []
     pass_ms(world.broker, 1_000)
     assert world.state() == "PrepareCommit"
     world.lead(PAYMENTS, 0, 3)
     ((again, _),) = world.sent()
     assert again.peer == peer(3)
-    world.answer(again)
+    world.respond(again)
     assert world.state() == "CompleteCommit"
 
 
@@ -189,7 +189,7 @@ def test_failed_markers_are_sent_to_the_same_leader_again() -> None:
     world.end(world.begin(0))
     for code in (STORAGE, 19, 7, 3):
         ((sent, _),) = world.sent()
-        world.answer(sent, code)
+        world.respond(sent, code)
         assert world.sent() == []
         pass_ms(world.broker, 2_000)
     ((sent, _),) = world.sent()
@@ -197,7 +197,7 @@ def test_failed_markers_are_sent_to_the_same_leader_again() -> None:
     world.broker.run()
     pass_ms(world.broker, 2_000)
     ((sent, _),) = world.sent()
-    world.answer(sent)
+    world.respond(sent)
     assert world.state() == "CompleteCommit"
 
 
@@ -205,7 +205,7 @@ def test_a_fenced_coordinator_writes_no_further_marker() -> None:
     world = World()
     world.end(world.begin(0))
     ((sent, _),) = world.sent()
-    world.answer(sent, FENCED)
+    world.respond(sent, FENCED)
     pass_ms(world.broker, 10_000)
     assert world.sent() == []
     assert world.state() == "PrepareCommit"
@@ -215,8 +215,8 @@ def test_newer_producer_in_one_partition_does_not_block_the_others() -> None:
     world = World()
     world.end(world.begin(0, 1))
     (first, _), (second, _) = world.sent()
-    world.answer(first, OLD_EPOCH)
-    world.answer(second)
+    world.respond(first, OLD_EPOCH)
+    world.respond(second)
     assert world.state() == "CompleteCommit"
 
 
@@ -233,7 +233,7 @@ def test_coordinator_that_no_longer_leads_writes_no_further_marker() -> None:
     assert index != world.coordinates()[1]
     world.lead(topic_id, index, 3)
     ((sent, _),) = world.sent()
-    world.answer(sent)
+    world.respond(sent)
     assert world.sent() == []
     assert world.state() == "CompleteCommit"
     own = world.broker.identity.node_id
@@ -242,5 +242,5 @@ def test_coordinator_that_no_longer_leads_writes_no_further_marker() -> None:
     world.broker.run()
     ((sent, asked),) = world.sent()
     assert asked.markers[0].coordinator_epoch == partition.leader_epoch + 2
-    world.answer(sent)
+    world.respond(sent)
     assert world.state("other") == "CompleteCommit"

@@ -65,7 +65,7 @@ def sent(broker: SimulatedBroker) -> tuple[Sent, AddPartitionsToTxnRequest]:
     return one, cast("AddPartitionsToTxnRequest", decoded)
 
 
-def answer(broker: SimulatedBroker, *codes: int) -> None:
+def respond(broker: SimulatedBroker, *codes: int) -> None:
     """Respond with one code for each transaction of the request."""
     asked, request = sent(broker)
     of = AddPartitionsToTxnResponse
@@ -102,7 +102,7 @@ def test_node_of_the_coordinator_verifies_all_partitions(add: bool) -> None:
     assert (one.transactional_id, one.verify_only) == (ID, not add)
     assert (one.producer_id, one.producer_epoch) == PRODUCER
     assert [(topic.name, topic.partitions) for topic in one.topics] == [(TOPIC, [0, 1])]
-    answer(broker, 0)
+    respond(broker, 0)
     assert broker.core.verdicts[TOKEN] == [0, 0]
 
 
@@ -110,21 +110,21 @@ def test_verifications_during_a_request_are_sent_together_one_for_each_transacti
     broker = broker_without_transactions()
     for token, name in enumerate((ID, "a", "b", "a")):
         verify(broker, token, name)
-    answer(broker, 0)
+    respond(broker, 0)
     assert [one.transactional_id for one in sent(broker)[1].transactions] == ["a", "b"]
-    answer(broker, 0, 120)
+    respond(broker, 0, 120)
     assert [one.transactional_id for one in sent(broker)[1].transactions] == ["a"]
-    answer(broker, 90)
+    respond(broker, 90)
     assert broker.core.verdicts == {0: [0, 0], 1: [0, 0], 2: [120, 120], 3: [90, 90]}
 
 
 def test_ending_transaction_is_verified_again() -> None:
     broker = broker_without_transactions()
     verify(broker)
-    answer(broker, 51)
+    respond(broker, 51)
     assert TOKEN not in broker.core.verdicts
     pass_ms(broker, RETRY_NS_MAX // 1_000_000)
-    answer(broker, 0)
+    respond(broker, 0)
     assert broker.core.verdicts[TOKEN] == [0, 0]
 
 
@@ -139,7 +139,7 @@ def test_unreachable_coordinator_fails_the_verification() -> None:
 def test_node_that_no_longer_leads_the_coordinator_fails_the_verification() -> None:
     broker = broker_without_transactions()
     verify(broker)
-    answer(broker, 16)
+    respond(broker, 16)
     assert broker.core.verdicts[TOKEN] == [16, 16]
 
 
@@ -167,8 +167,8 @@ def test_offsets_are_committed_if_the_other_coordinator_agrees(code: int, report
     request = send_offsets(broker)
     _, asked = sent(broker)
     assert asked.transactions[0].topics[0].name == GROUP_TOPIC
-    answer(broker, code)
-    response = broker.answer(request)
+    respond(broker, code)
+    response = broker.response(request)
     assert isinstance(response, TxnOffsetCommitResponse)
     assert [row.error_code for row in response.topics[0].partitions] == [reported]
 

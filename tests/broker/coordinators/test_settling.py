@@ -98,9 +98,9 @@ def test_a_rebalance_answers_all_members_of_a_large_group_in_many_turns() -> Non
         with counting_calls() as calls:
             is_busy = step(broker)
         largest = max(largest, calls.count)
-    answers = [broker.answer(one) for one in asked]
-    generations = {one.generation_id for one in answers if isinstance(one, JoinGroupResponse)}
+    responses = [broker.response(one) for one in asked]
+    generations = {one.generation_id for one in responses if isinstance(one, JoinGroupResponse)}
     assert generations == {1}
-    assert len(answers) == MEMBERS
-    assert None not in answers
+    assert len(responses) == MEMBERS
+    assert None not in responses
     assert largest < CALLS_MAX * MEMBERS

@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.coordinators.shard_host import (
     DUE_NS,
     LOAD_BYTES,
     LOAD_PATIENCE_NS,
-    UNCOMMITTED_ANSWERS_MAX,
+    UNCOMMITTED_RESPONSES_MAX,
     ShardHost,
     ShardPlace,
 )
@@ -72,18 +72,18 @@ class Register:
 def put(key: bytes, value: bytes, machine: Register, waiter: Waiter, turn: Turn) -> None:
     turn.append([(key, value)])
     machine.values[key] = value
-    turn.answer(waiter, value)
+    turn.respond(waiter, value)
 
 
 def get(key: bytes, machine: Register, waiter: Waiter, turn: Turn) -> None:
     if key not in machine.values:
         raise GroupIdNotFoundError
-    turn.answer(waiter, machine.values[key])
+    turn.respond(waiter, machine.values[key])
 
 
 def arm(due_ns: int, machine: Register, waiter: Waiter, turn: Turn) -> None:
     machine.deadlines.set("soon", due_ns)
-    turn.answer(waiter, b"armed")
+    turn.respond(waiter, b"armed")
 
 
 def wait(machine: Register, waiter: Waiter, turn: Turn) -> None:
@@ -121,7 +121,7 @@ class World:
         self.timers = Timers(self.faults)
         self.unread = NothingUnread()
         self.replicas = Replicas()
-        self.answers: dict[Waiter, object] = {}
+        self.responses: dict[Waiter, object] = {}
         self.refusals: dict[Waiter, int] = {}
         self.effects: list[object] = []
         self._waiters = iter(range(10**6))
@@ -140,17 +140,17 @@ class World:
             timers=self.timers,
             unread=self.unread,  # type: ignore[arg-type]
             faults=self.faults,
-            answers=self,
+            responses=self,
             replicas=self.replicas,
         )
 
-    def answered(self, waiter: Waiter, answer: object) -> None:
-        assert waiter not in self.answers
+    def on_response(self, waiter: Waiter, response: object) -> None:
+        assert waiter not in self.responses
         assert waiter not in self.refusals
-        self.answers[waiter] = answer
+        self.responses[waiter] = response
 
     def refused(self, waiter: Waiter, error_code: int) -> None:
-        assert waiter not in self.answers
+        assert waiter not in self.responses
         assert waiter not in self.refusals
         self.refusals[waiter] = error_code
 
@@ -192,17 +192,17 @@ class World:
     def ask(self, key: bytes) -> object:
         waiter = self.submit(partial(get, key))
         self.run()
-        return self.answers.get(waiter)
+        return self.responses.get(waiter)
 
 
 def test_reply_is_sent_after_its_records_are_committed() -> None:
     world = World(hold_appends=True)
     waiter = world.submit(partial(put, b"k", b"v"))
     world.run()
-    assert not world.answers
+    assert not world.responses
     world.core.complete_append()
     world.run()
-    assert world.answers == {waiter: b"v"}
+    assert world.responses == {waiter: b"v"}
 
 
 def test_read_waits_for_uncommitted_records() -> None:
@@ -211,10 +211,10 @@ def test_read_waits_for_uncommitted_records() -> None:
     world.run()
     reader = world.submit(partial(get, b"k"))
     world.run()
-    assert reader not in world.answers
+    assert reader not in world.responses
     world.core.complete_append()
     world.run()
-    assert world.answers[reader] == b"v"
+    assert world.responses[reader] == b"v"
 
 
 def test_error_waits_for_uncommitted_records() -> None:
@@ -234,7 +234,7 @@ def test_read_without_pending_records_gets_its_reply_at_once() -> None:
     world.submit(partial(put, b"k", b"v"))
     world.run()
     reader = world.submit(partial(get, b"k"))
-    assert world.answers[reader] == b"v"
+    assert world.responses[reader] == b"v"
 
 
 def test_operations_of_one_turn_are_one_batch() -> None:
@@ -242,7 +242,7 @@ def test_operations_of_one_turn_are_one_batch() -> None:
     for number in range(10):
         world.submit(partial(put, b"%d" % number, b"v"))
     world.run()
-    assert len(world.answers) == 10
+    assert len(world.responses) == 10
     assert len(world.log.batches) == 1
 
 
@@ -259,7 +259,7 @@ def test_operations_during_an_append_form_the_next_batch() -> None:
     assert len(world.log.batches) == 2
     world.core.complete_append()
     world.run()
-    assert len(world.answers) == 11
+    assert len(world.responses) == 11
 
 
 def test_a_batch_never_passes_max_message_bytes() -> None:
@@ -269,7 +269,7 @@ def test_a_batch_never_passes_max_message_bytes() -> None:
     for number in range(10):
         world.submit(partial(put, b"%d" % number, bytes(400)))
     world.run()
-    assert len(world.answers) == 10
+    assert len(world.responses) == 10
     assert [end - base for base, end, _ in world.log.batches] == [2] * 5
     assert max(len(data) for _, _, data in world.log.batches) <= 1128
 
@@ -291,9 +291,9 @@ def test_machine_has_replayed_the_whole_log_before_it_is_used() -> None:
     world.write(*((b"%d" % number, value) for number in range(10)), (b"3", b"later"), (b"4", None))
     world.host = world.make_host()
     reader = world.submit(partial(get, b"3"))
-    assert not world.answers
+    assert not world.responses
     world.run()
-    assert world.answers[reader] == b"later"
+    assert world.responses[reader] == b"later"
     assert world.host.machine is not None
     assert len(world.host.machine.values) == 10
     assert world.host.machine.values[b"4"] is None
@@ -325,7 +325,7 @@ def test_shard_is_used_after_its_loaded_records_are_committed() -> None:
     assert world.host.is_loading
     world.core.complete_append()
     world.run()
-    assert world.answers == {early: b"v"}
+    assert world.responses == {early: b"v"}
 
 
 def test_slow_commit_of_a_load_fails_operations_with_load_in_progress() -> None:
@@ -506,12 +506,12 @@ def test_too_many_uncommitted_records_keep_operations_in_the_queue() -> None:
     world = World(hold_appends=True)
     world.submit(partial(put, b"first", b"v"))
     world.run()
-    for number in range(UNCOMMITTED_ANSWERS_MAX + 100):
+    for number in range(UNCOMMITTED_RESPONSES_MAX + 100):
         world.submit(partial(put, b"%d" % number, b"v"))
     machine = world.host.machine
     assert machine is not None
-    assert len(machine.values) == UNCOMMITTED_ANSWERS_MAX + 2
-    while len(world.answers) < UNCOMMITTED_ANSWERS_MAX + 101:
+    assert len(machine.values) == UNCOMMITTED_RESPONSES_MAX + 2
+    while len(world.responses) < UNCOMMITTED_RESPONSES_MAX + 101:
         world.core.complete_append()
         world.run()
     assert not world.refusals
@@ -522,10 +522,10 @@ def test_operations_continue_after_more_reads_than_may_wait_for_an_append() -> N
     world = World(hold_appends=True)
     written = world.submit(partial(put, b"k", b"v"))
     world.run()
-    readers = [world.submit(partial(get, b"k")) for _ in range(3 * UNCOMMITTED_ANSWERS_MAX)]
+    readers = [world.submit(partial(get, b"k")) for _ in range(3 * UNCOMMITTED_RESPONSES_MAX)]
     world.core.complete_append()
     world.run()
-    assert list(world.answers) == [written, *readers]
+    assert list(world.responses) == [written, *readers]
 
 
 def test_deadline_does_not_overtake_a_queued_operation() -> None:
@@ -534,17 +534,17 @@ def test_deadline_does_not_overtake_a_queued_operation() -> None:
     world.submit(partial(arm, 5))
     world.submit(partial(put, b"k", b"v"))
     world.run()
-    for _ in range(UNCOMMITTED_ANSWERS_MAX + 1):
+    for _ in range(UNCOMMITTED_RESPONSES_MAX + 1):
         world.submit(partial(get, b"k"))
     late = world.submit(partial(arm, 20), arrived_ns=4)
     world.core.clock_ns = 10
     world.timers.run(10)
     world.run()
-    assert late not in world.answers
+    assert late not in world.responses
     assert not len(world.timers), "the control thread would turn without a result"
     world.core.complete_append()
     world.run()
-    assert late in world.answers
+    assert late in world.responses
     world.timers.run(10)
     world.run()
     assert len(world.log.batches) == 1
@@ -598,7 +598,7 @@ def test_a_deadline_is_judged_by_the_oldest_operation_in_the_queue() -> None:
     world.core.clock_ns = 9
     world.submit(partial(put, b"k", b"v"))
     world.run()
-    for _ in range(UNCOMMITTED_ANSWERS_MAX + 1):
+    for _ in range(UNCOMMITTED_RESPONSES_MAX + 1):
         world.submit(partial(get, b"k"))
     world.submit(partial(get, b"k"), arrived_ns=8)
     world.submit(partial(get, b"k"), arrived_ns=4)
@@ -666,7 +666,7 @@ def test_close_fails_waiting_and_new_operations() -> None:
     assert world.refusals == dict.fromkeys((written, waiting, late), NOT_COORDINATOR)
     world.core.complete_append()
     world.run()
-    assert not world.answers
+    assert not world.responses
 
 
 def test_deleted_topics_are_passed_to_the_machine() -> None:
@@ -685,7 +685,7 @@ def write_within(producer: Within, machine: Register, waiter: Waiter, turn: Turn
 
 def end(marker: TransactionEnd, machine: Register, waiter: Waiter, turn: Turn) -> None:
     turn.stamp = marker
-    turn.answer(waiter, b"ended")
+    turn.respond(waiter, b"ended")
 
 
 def want(effect: object, machine: Register, waiter: Waiter, turn: Turn) -> None:
@@ -711,18 +711,18 @@ def test_records_of_different_transactions_are_appended_sequentially() -> None:
     for count in range(1, len(waiters) + 1):
         world.core.complete_append()
         world.run()
-        assert list(world.answers) == waiters[:count]
+        assert list(world.responses) == waiters[:count]
 
 
 def test_reply_to_a_read_also_waits_for_a_marker() -> None:
     world = World(hold_appends=True)
     ended, reader = world.submit(partial(end, MARKER)), world.submit(partial(get, b"missing"))
     world.run()
-    assert not world.answers
+    assert not world.responses
     assert not world.refusals
     world.core.complete_append()
     world.run()
-    assert (list(world.answers), list(world.refusals)) == ([ended], [reader])
+    assert (list(world.responses), list(world.refusals)) == ([ended], [reader])
 
 
 def test_effect_follows_its_commit_and_is_dropped_on_failure() -> None:
@@ -765,7 +765,7 @@ def test_read_that_waits_for_an_append_does_not_get_its_producer_error() -> None
     world.run()
     world.core.complete_append(InvalidProducerEpochError.code)
     world.run()
-    assert list(world.answers) == [asked]
+    assert list(world.responses) == [asked]
     assert world.refusals == {
         ended: InvalidProducerEpochError.code,
         **dict.fromkeys(readers, NOT_AVAILABLE),

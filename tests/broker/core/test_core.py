@@ -361,7 +361,7 @@ def test_client_that_is_cut_off_waits_and_gets_its_reply_later(core: _core.Core,
     with socket.create_connection(("127.0.0.1", port)) as client:
         core.cut_off(accepted=True, peers=[])
         client.sendall(frame(18, 0, 5, b""))
-        client.settimeout(exactly(0.1, "no answer may come"))
+        client.settimeout(exactly(0.1, "no response may come"))
         with pytest.raises(TimeoutError):
             client.recv(1)
         core.cut_off(accepted=False, peers=[])

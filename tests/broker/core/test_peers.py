@@ -98,9 +98,9 @@ def test_broker_replies(core: _core.Core, host: str) -> None:
         core.send(7, peer, METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS)
         (reply,) = replies(core)
         assert (reply.token, reply.error_code, reply.versions, reply.reason) == (7, 0, None, "")
-        answer = decode_response(METADATA, METADATA_VERSION, reply.body)
-        assert isinstance(answer, MetadataResponse)
-        assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("orders", 3)]
+        response = decode_response(METADATA, METADATA_VERSION, reply.body)
+        assert isinstance(response, MetadataResponse)
+        assert [(topic.name, len(topic.partitions)) for topic in response.topics] == [("orders", 3)]
 
 
 def test_replies_are_in_the_order_of_the_requests(core: _core.Core) -> None:
@@ -109,8 +109,8 @@ def test_replies_are_in_the_order_of_the_requests(core: _core.Core) -> None:
             core.send(
                 token, peer_of(broker), METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS
             )
-        answered = replies(core, 1_000)
-        assert [(reply.token, reply.error_code) for reply in answered] == [
+        on_response = replies(core, 1_000)
+        assert [(reply.token, reply.error_code) for reply in on_response] == [
             (token, 0) for token in range(1_000)
         ]
         assert broker.statistics()["connections_accepted"] == 1
@@ -136,9 +136,9 @@ def test_other_node_gets_the_client_id(
         7,
         creation(0),
     )
-    other.respond([(request.id, b"an answer")])
+    other.respond([(request.id, b"a response")])
     (reply,) = replies(core)
-    assert reply.body == b"an answer"
+    assert reply.body == b"a response"
 
 
 def test_controller_listener_has_its_own_apis_and_passes_each_request_to_python(
@@ -218,10 +218,10 @@ def test_open_requests_are_bounded(core: _core.Core, other_peer: "Peer") -> None
 
 
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 64, bytes(64), b"\0\0\0\x04abcd"]
+    "response", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 64, bytes(64), b"\0\0\0\x04abcd"]
 )
 def test_server_that_is_not_a_kafka_node_is_a_network_error(
-    core: _core.Core, answer: bytes
+    core: _core.Core, response: bytes
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         core.send(
@@ -229,7 +229,7 @@ def test_server_that_is_not_a_kafka_node_is_a_network_error(
         )
         stream, _ = listener.accept()
         with stream:
-            stream.sendall(answer)
+            stream.sendall(response)
             (reply,) = replies(core)
     assert (reply.token, reply.error_code) == (7, NETWORK_EXCEPTION)
 

@@ -41,17 +41,21 @@ def test_fetch_of_a_replica_is_rejected_and_changes_nothing(
         old = FetchRequest(
             replica_id=node_id, max_bytes=1 << 20, session_epoch=session_epoch, topics=[by_name]
         )
-        answer = connection.ask(1, 12, old)
-        refused = answer.responses[0].partitions[0]
-        assert (answer.error_code, answer.session_id) == (REFUSED, 0)
+        response = connection.ask(1, 12, old)
+        refused = response.responses[0].partitions[0]
+        assert (response.error_code, response.session_id) == (REFUSED, 0)
         assert (refused.error_code, refused.records) == (REFUSED, b"")
         new = FetchRequest(
             replica_state=FetchRequest.ReplicaState(replica_id=node_id, replica_epoch=1),
             session_epoch=session_epoch,
         )
         for version in (15, 16, 17, 18):
-            answer = connection.ask(1, version, new)
-            assert (answer.error_code, answer.session_id, answer.responses) == (REFUSED, 0, [])
+            response = connection.ask(1, version, new)
+            assert (response.error_code, response.session_id, response.responses) == (
+                REFUSED,
+                0,
+                [],
+            )
         # Requests of clients on this connection are served as before.
         client = FetchRequest(max_bytes=1 << 20, session_epoch=-1, topics=[by_name])
         served = connection.ask(1, 12, client).responses[0].partitions[0]

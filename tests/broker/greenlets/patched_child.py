@@ -38,10 +38,10 @@ def _ask_api_versions(socket: object, host: str, port: int) -> tuple[int, int]:
     request = bytes.fromhex("0012 0000 00000007 0001 61".replace(" ", ""))
     with socket.create_connection((host, port)) as client:  # type: ignore[attr-defined]
         client.sendall(len(request).to_bytes(4, "big") + request)
-        answer = b""
-        while len(answer) < 10:
-            answer += client.recv(10 - len(answer))
-    return int.from_bytes(answer[4:8], "big"), int.from_bytes(answer[8:10], "big")
+        response = b""
+        while len(response) < 10:
+            response += client.recv(10 - len(response))
+    return int.from_bytes(response[4:8], "big"), int.from_bytes(response[8:10], "big")
 
 
 def with_cluster(data: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pykafka_core.broker.runtime.interbroker.broker_channel import Answer
+from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerResponse
 from pykafka_core.broker.runtime.interbroker.marker_batch import (
     MarkedPart,
     codes_of,
@@ -85,8 +85,8 @@ PARTS = [MarkedPart(COMMIT, [("orders", 1), ("orders", 2)]), MarkedPart(ABORT, [
 
 
 def test_codes_of_each_transaction_are_those_of_its_partitions() -> None:
-    answer = response({(8, "orders", 1): 52, (7, "orders", 2): 19, (7, "orders", 1): 0})
-    assert list(codes_of(PARTS, Answer(0, answer))) == [[0, 19], [52]]
+    written = response({(8, "orders", 1): 52, (7, "orders", 2): 19, (7, "orders", 1): 0})
+    assert list(codes_of(PARTS, BrokerResponse(0, written))) == [[0, 19], [52]]
 
 
 @pytest.mark.parametrize("code", [3, 100])
@@ -94,16 +94,22 @@ def test_partition_unknown_to_its_leader_is_retried(code: int) -> None:
     """The leader's metadata may lag behind: only the coordinator's own metadata shows whether the
     partition was deleted.
     """
-    answer = response({(7, "orders", 1): code, (7, "orders", 2): 0, (8, "orders", 1): 0})
-    assert list(codes_of(PARTS, Answer(0, answer))) == [[6, 0], [0]]
+    written = response({(7, "orders", 1): code, (7, "orders", 2): 0, (8, "orders", 1): 0})
+    assert list(codes_of(PARTS, BrokerResponse(0, written))) == [[6, 0], [0]]
 
 
 def test_a_log_whose_format_has_no_transactions_needs_no_marker() -> None:
-    answer = response({(7, "orders", 1): 43, (7, "orders", 2): 0, (8, "orders", 1): 0})
-    assert list(codes_of(PARTS, Answer(0, answer))) == [[0, 0], [0]]
+    written = response({(7, "orders", 1): 43, (7, "orders", 2): 0, (8, "orders", 1): 0})
+    assert list(codes_of(PARTS, BrokerResponse(0, written))) == [[0, 0], [0]]
 
 
 def test_missing_results_are_errors() -> None:
-    assert list(codes_of(PARTS, Answer(13, None))) == [[13, 13], [13]]
-    assert list(codes_of(PARTS, Answer(0, response({(7, "orders", 1): 0})))) == [[0, -1], [-1]]
-    assert list(codes_of(PARTS, Answer(0, WriteTxnMarkersRequest(markers=[])))) == [[2, 2], [2]]
+    assert list(codes_of(PARTS, BrokerResponse(13, None))) == [[13, 13], [13]]
+    assert list(codes_of(PARTS, BrokerResponse(0, response({(7, "orders", 1): 0})))) == [
+        [0, -1],
+        [-1],
+    ]
+    assert list(codes_of(PARTS, BrokerResponse(0, WriteTxnMarkersRequest(markers=[])))) == [
+        [2, 2],
+        [2],
+    ]

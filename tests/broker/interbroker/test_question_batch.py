@@ -2,7 +2,7 @@
 
 import pytest
 
-from pykafka_core.broker.runtime.interbroker.broker_channel import Answer
+from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerResponse
 from pykafka_core.broker.runtime.interbroker.question_batch import request_of, results_of
 from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
 from pykafka_core.protocol import decode_request, encode_message
@@ -24,7 +24,7 @@ def test_request_verifies_many_transactions(version: int) -> None:
     assert [(one.name, one.partitions) for one in add.topics] == [("orders", [0, 1])]
 
 
-def answer(**codes: list[int]) -> Answer:
+def respond(**codes: list[int]) -> BrokerResponse:
     results = [
         AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
             transactional_id=name,
@@ -42,11 +42,11 @@ def answer(**codes: list[int]) -> Answer:
         )
         for name, of_one in codes.items()
     ]
-    return Answer(0, AddPartitionsToTxnResponse(results_by_transaction=results))
+    return BrokerResponse(0, AddPartitionsToTxnResponse(results_by_transaction=results))
 
 
 def test_each_verification_gets_the_codes_of_its_partitions() -> None:
-    first, second = results_of(BOTH, answer(copies=[120], transfers=[0, 3]))
+    first, second = results_of(BOTH, respond(copies=[120], transfers=[0, 3]))
     assert first == Coordinated(0, {("orders", 0): 0, ("orders", 1): 3})
     assert second == Coordinated(120)
 
@@ -55,12 +55,12 @@ def test_partition_that_was_not_attempted_is_retried() -> None:
     """Kafka's coordinator rejects all partitions of a transaction if one of them is not in its
     metadata yet.
     """
-    (first, _) = results_of(BOTH, answer(copies=[0], transfers=[3, 55]))
+    (first, _) = results_of(BOTH, respond(copies=[0], transfers=[3, 55]))
     assert first == Coordinated(0, {("orders", 0): 3, ("orders", 1): 13})
 
 
 def test_transaction_missing_from_the_reply_is_retried() -> None:
-    assert list(results_of(BOTH, answer(copies=[0]))) == [
+    assert list(results_of(BOTH, respond(copies=[0]))) == [
         Coordinated(13),
         Coordinated(0, {("orders", 0): 0}),
     ]
@@ -68,10 +68,10 @@ def test_transaction_missing_from_the_reply_is_retried() -> None:
 
 @pytest.mark.parametrize(("code", "reported"), [(31, 48), (15, 15)])
 def test_error_of_a_reply_applies_to_all_transactions(code: int, reported: int) -> None:
-    refused = Answer(0, AddPartitionsToTxnResponse(error_code=code))
+    refused = BrokerResponse(0, AddPartitionsToTxnResponse(error_code=code))
     assert list(results_of(BOTH, refused)) == [Coordinated(reported)] * 2
 
 
 def test_missing_reply_is_retriable() -> None:
     for code in (7, 8, 13, 35):
-        assert list(results_of(BOTH, Answer(code, None))) == [Coordinated(13)] * 2
+        assert list(results_of(BOTH, BrokerResponse(code, None))) == [Coordinated(13)] * 2

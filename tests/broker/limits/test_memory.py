@@ -100,8 +100,8 @@ def test_rejected_request_releases_its_memory_without_the_collector() -> None:
             for _ in range(3):
                 with connected(broker.bootstrap_servers) as connection:
                     connection.sendall(encode_frame(CREATE_TOPICS, 7, request))
-                    answer = receive(connection, CREATE_TOPICS, 7)
-                    assert {topic.error_code for topic in answer.topics} == {37}
+                    response = receive(connection, CREATE_TOPICS, 7)
+                    assert {topic.error_code for topic in response.topics} == {37}
             eventually(lambda: broker.statistics()["requests_parked_bytes"] == 0)
     finally:
         gc.enable()

@@ -23,13 +23,13 @@ class AskedChannel:
         _api: "ControllerApi",
         request: "Message",
         _timeout_ms: int,
-        answered: "Callable[[Message | None], object]",
+        on_response: "Callable[[Message | None], object]",
         _purpose: str,
     ) -> None:
         """Record a request; see `ControllerChannel.ask`."""
-        self.asked.append((request, answered))
+        self.asked.append((request, on_response))
 
-    def answer(self, answer: "Message | None") -> None:
+    def respond(self, response: "Message | None") -> None:
         """Complete the oldest request; None if it timed out."""
-        _, answered = self.asked.pop(0)
-        answered(answer)
+        _, on_response = self.asked.pop(0)
+        on_response(response)

@@ -138,7 +138,7 @@ class FailingBroker(AskedChannel):
         while self.asked:
             request, _ = self.asked[0]
             self.requests.append(request)
-            self.answer(self.decides(request))
+            self.respond(self.decides(request))
             self._pass(PAUSE_NS)
 
     def pass_heartbeats(self, count: int = 1) -> None:

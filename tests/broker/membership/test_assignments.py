@@ -128,7 +128,7 @@ def test_replica_stays_in_the_isr_of_a_leader_that_may_wait_for_it() -> None:
 
 
 def test_replica_that_is_lost_after_its_broker_is_idle_returns() -> None:
-    """A request without an answer may be committed later, by a quorum that was away."""
+    """A request without a response may be committed later, by a quorum that was away."""
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.decides = lambda _: None
     broker.fill_disk()
@@ -226,9 +226,9 @@ def refusing(_: Message) -> Message:
 
 
 def test_pauses_after_rejections_double_up_to_a_bound() -> None:
-    for answer in (refusing, lambda _: None):
+    for response in (refusing, lambda _: None):
         broker = FailingBroker((OWN, SECOND, THIRD))
-        broker.decides = answer
+        broker.decides = response
         broker.fill_disk()
         times: list[int] = []
         for _ in range(60):

@@ -55,7 +55,7 @@ class Watch:
     def listen(self) -> None:
         self.core.peers.add(self._peer)
 
-    def answer(self) -> None:
+    def respond(self) -> None:
         (token,) = self.core.sent
         self.core.reply(token, b"")
         self._handle()
@@ -87,7 +87,7 @@ class Watch:
 
     def refuse(self, error_code: int) -> None:
         """Fail the last request of the watch: it was not committed, or is in doubt."""
-        self._asked.pop().answer(BrokerHeartbeatResponse(error_code=error_code))
+        self._asked.pop().respond(BrokerHeartbeatResponse(error_code=error_code))
 
     @property
     def is_fenced(self) -> bool:
@@ -183,7 +183,7 @@ def test_broker_that_is_unfenced_before_it_listens_is_not_fenced(watch: Watch) -
     assert not watch.is_fenced
     watch.listen()
     watch.pass_ns(8 * PAUSE_NS)
-    watch.answer()
+    watch.respond()
     watch.end_connection(is_gone=True)
     watch.pass_ns(8 * PAUSE_NS)
     assert watch.is_fenced
@@ -195,10 +195,10 @@ def test_refused_connection_does_not_fence_the_next_process_of_a_broker(watch: W
     assert not watch.is_fenced
 
 
-@pytest.mark.parametrize("answers", [1, 3])
-def test_failed_fencing_is_retried_while_the_process_is_down(watch: Watch, answers: int) -> None:
+@pytest.mark.parametrize("responses", [1, 3])
+def test_failed_fencing_is_retried_while_the_process_is_down(watch: Watch, responses: int) -> None:
     watch.take_over()
-    for _ in range(answers):
+    for _ in range(responses):
         watch.refuse(KafkaStorageError.code)
         watch.pass_ns(PAUSE_NS_MAX)
     assert watch.is_fenced

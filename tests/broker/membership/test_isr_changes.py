@@ -73,9 +73,9 @@ class Leader(AskedChannel):
 
     def decide(self) -> AlterPartitionResponse:
         """Commit the first request; return the controller's response."""
-        answer = self.world.ask(self.asked[0][0], 3)
-        assert isinstance(answer, AlterPartitionResponse)
-        return answer
+        response = self.world.ask(self.asked[0][0], 3)
+        assert isinstance(response, AlterPartitionResponse)
+        return response
 
     def pass_ns(self, ns: int) -> None:
         self.core.clock_ns += ns
@@ -97,7 +97,7 @@ def _refused(error_code: int) -> AlterPartitionResponse:
 
 def test_change_is_settled_with_the_committed_isr(leader: Leader) -> None:
     leader.hear_lagging()
-    leader.answer(leader.decide())
+    leader.respond(leader.decide())
     assert leader.core.settled == [(1, "committed", (1, 3), 1)]
     assert leader.world.partition().isr == (1, 3)
 
@@ -105,10 +105,10 @@ def test_change_is_settled_with_the_committed_isr(leader: Leader) -> None:
 @pytest.mark.parametrize("code", [None, NotControllerError.code, StaleBrokerEpochError.code])
 def test_change_without_a_reply_is_requested_again(leader: Leader, code: int | None) -> None:
     leader.hear_lagging()
-    leader.answer(None if code is None else AlterPartitionResponse(error_code=code))
+    leader.respond(None if code is None else AlterPartitionResponse(error_code=code))
     assert (leader.core.settled, leader.asked) == ([], [])
     leader.pass_ns(RETRY_NS)
-    leader.answer(leader.decide())
+    leader.respond(leader.decide())
     assert leader.core.settled == [(1, "committed", (1, 3), 1)]
 
 
@@ -117,9 +117,9 @@ def test_committed_change_with_a_lost_reply_is_not_made_twice(
 ) -> None:
     leader.hear_lagging()
     leader.decide()
-    leader.answer(None)
+    leader.respond(None)
     leader.pass_ns(RETRY_NS)
-    leader.answer(leader.decide())
+    leader.respond(leader.decide())
     assert leader.world.partition().partition_epoch == 1
     assert [settled[:2] for settled in leader.core.settled] == [(1, "unknown")]
 
@@ -130,7 +130,7 @@ def test_committed_change_with_a_lost_reply_is_not_made_twice(
 )
 def test_rejected_change_is_not_requested_again(leader: Leader, code: int, outcome: str) -> None:
     leader.hear_lagging()
-    leader.answer(_refused(code))
+    leader.respond(_refused(code))
     leader.pass_ns(RETRY_NS)
     assert leader.asked == []
     assert [settled[1] for settled in leader.core.settled] == [outcome]
@@ -140,7 +140,7 @@ def test_new_changes_are_sent_together_with_failed_ones(leader: Leader) -> None:
     leader.hear_lagging(0)
     leader.hear_lagging(1)
     assert len(leader.asked) == 1
-    leader.answer(_refused(UnknownServerError.code))
+    leader.respond(_refused(UnknownServerError.code))
     leader.pass_ns(RETRY_NS)
     (request, _), *others = leader.asked
     assert others == []

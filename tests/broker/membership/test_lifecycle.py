@@ -57,12 +57,12 @@ class _Joins(AskedChannel):
 
     def registered(self) -> "_Joins":
         """Complete the registration with an epoch."""
-        self.answer(BrokerRegistrationResponse(broker_epoch=EPOCH))
+        self.respond(BrokerRegistrationResponse(broker_epoch=EPOCH))
         return self
 
     def refused(self, pause_ms: int) -> None:
         """Reject the registration, which is retried after a delay."""
-        self.answer(BrokerRegistrationResponse(error_code=DuplicateBrokerRegistrationError.code))
+        self.respond(BrokerRegistrationResponse(error_code=DuplicateBrokerRegistrationError.code))
         self.pass_ms(pause_ms - 1)
         assert self.asked == []
         self.pass_ms(1)
@@ -95,21 +95,21 @@ def test_registration_applied_during_a_heartbeat_is_reported_by_the_next_one_at_
     broker.offset = EPOCH
     broker.lifecycle.beat_soon()
     assert broker.heartbeats == [EPOCH - 1]
-    broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
+    broker.respond(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
     assert broker.heartbeats == [EPOCH]
 
 
 def test_broker_still_fenced_after_reporting_its_registration_waits_for_its_interval() -> None:
     broker = _Joins().registered()
     broker.offset = EPOCH
-    broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
-    broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=True))
+    broker.respond(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
+    broker.respond(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=True))
     assert broker.heartbeats == []
 
 
 def test_registration_applied_between_heartbeats_is_reported_at_once() -> None:
     broker = _Joins().registered()
-    broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
+    broker.respond(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
     assert broker.heartbeats == []
     broker.offset = EPOCH
     broker.lifecycle.beat_soon()
@@ -122,12 +122,12 @@ def test_cordoned_directories_are_sent_at_once_and_in_each_heartbeat() -> None:
     broker.registered()
     assert broker.cordoned_in_heartbeats == [None]
     broker.offset = EPOCH
-    broker.answer(BrokerHeartbeatResponse(is_fenced=False))
+    broker.respond(BrokerHeartbeatResponse(is_fenced=False))
     for cordoned in ((), (bytes(16),)):
         broker.cordoned = cordoned
         broker.lifecycle.beat_soon()
         assert broker.cordoned_in_heartbeats == [list(cordoned)]
-        broker.answer(BrokerHeartbeatResponse(is_fenced=False))
+        broker.respond(BrokerHeartbeatResponse(is_fenced=False))
         broker.lifecycle.beat_soon()
         assert broker.asked == []
     broker.pass_ms(JOINING.heartbeat_ms)
@@ -142,7 +142,7 @@ def test_unregistered_broker_retries_soon_and_then_less_often() -> None:
 
 def test_silent_controller_is_asked_again_like_one_that_rejects() -> None:
     broker = _Joins()
-    broker.answer(None)
+    broker.respond(None)
     broker.pass_ms(100)
     assert len(broker.asked) == 1
 
@@ -150,12 +150,12 @@ def test_silent_controller_is_asked_again_like_one_that_rejects() -> None:
 def test_controller_counts_as_missing_from_a_session_without_a_reply_to_the_next_reply() -> None:
     broker = _Joins()
     found = [broker.replicas.lacks_controller]
-    for answer in (None, BrokerRegistrationResponse(broker_epoch=EPOCH), None):
+    for response in (None, BrokerRegistrationResponse(broker_epoch=EPOCH), None):
         broker.pass_ms(100)
-        broker.answer(answer)
+        broker.respond(response)
         found.append(broker.replicas.lacks_controller)
     broker.pass_ms(JOINING.heartbeat_ms)
-    broker.answer(BrokerHeartbeatResponse(error_code=StaleBrokerEpochError.code))
+    broker.respond(BrokerHeartbeatResponse(error_code=StaleBrokerEpochError.code))
     found.append(broker.replicas.lacks_controller)
     assert found == [False, True, False, True, False]
 
@@ -164,15 +164,15 @@ def test_broker_that_has_to_register_again_retries_soon() -> None:
     broker = _Joins()
     broker.refused(100)
     broker.refused(200)
-    broker.registered().answer(BrokerHeartbeatResponse(error_code=StaleBrokerEpochError.code))
+    broker.registered().respond(BrokerHeartbeatResponse(error_code=StaleBrokerEpochError.code))
     broker.refused(100)
 
 
 def test_leaving_broker_sends_heartbeats_in_quick_succession() -> None:
     broker = _Joins().registered()
-    broker.answer(BrokerHeartbeatResponse(is_fenced=False))
+    broker.respond(BrokerHeartbeatResponse(is_fenced=False))
     broker.lifecycle.leave(lambda: None)
-    broker.answer(BrokerHeartbeatResponse(is_fenced=False, should_shut_down=False))
+    broker.respond(BrokerHeartbeatResponse(is_fenced=False, should_shut_down=False))
     assert broker.asked == []
     broker.pass_ms(50)
     assert len(broker.asked) == 1

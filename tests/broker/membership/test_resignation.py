@@ -90,7 +90,7 @@ class Watch:
     def _decided(self, request: Message) -> Message | None:
         world = self._broker.world
         before = [world.partition(index) for index in range(len(REPLICAS))]
-        answer = self._decide(request)
+        response = self._decide(request)
         for index, old in enumerate(before):
             new = world.partition(index)
             if new.directories != old.directories:
@@ -101,7 +101,7 @@ class Watch:
                 alive = [node for node in new.isr if not world.image.brokers[node].fenced]
                 assert len(alive) >= max(2, min(self._min_isr, len(REPLICAS[index])))
                 assert new.leader in new.isr
-        return answer
+        return response
 
     def ends(self) -> None:
         """Once all works again every replica is back."""

@@ -38,9 +38,9 @@ def creation(*names: str, partitions: int = 1) -> CreateTopicsRequest:
     )
 
 
-def codes(answer: Message | None) -> list[int]:
-    assert isinstance(answer, CreateTopicsResponse)
-    return [topic.error_code for topic in answer.topics]
+def codes(response: Message | None) -> list[int]:
+    assert isinstance(response, CreateTopicsResponse)
+    return [topic.error_code for topic in response.topics]
 
 
 @pytest.fixture
@@ -54,12 +54,12 @@ def broker() -> SimulatedBroker:
 def test_uncommitted_changes_are_invisible(broker: SimulatedBroker) -> None:
     request = broker.send(creation("orders"))
     broker.run()
-    assert broker.answer(request) is None
+    assert broker.response(request) is None
     assert broker.image.topics.by_name == {}
     assert len(broker.core.topics) == 1
     broker.core.complete_append()
     broker.run()
-    assert codes(broker.answer(request)) == [0]
+    assert codes(broker.response(request)) == [0]
     assert list(broker.image.topics.by_name) == ["orders"]
     assert len(broker.core.topics) == 2
 
@@ -72,13 +72,13 @@ def test_failed_append_changes_nothing_and_returns_its_code(
     broker.run()
     broker.core.complete_append(error_code=56)
     broker.run()
-    assert codes(broker.answer(request)) == [56]
+    assert codes(broker.response(request)) == [56]
     assert repr(broker.image) == before
     again = broker.send(creation("orders"))
     broker.run()
     broker.core.complete_append()
     broker.run()
-    assert codes(broker.answer(again)) == [0]
+    assert codes(broker.response(again)) == [0]
 
 
 def test_requests_during_an_append_are_grouped_into_the_next_batch(
@@ -89,23 +89,23 @@ def test_requests_during_an_append_are_grouped_into_the_next_batch(
     broker.run()
     later = [broker.send(creation(name)) for name in ("b", "c", "a")]
     broker.run()
-    assert [broker.answer(request) for request in (first, *later)] == [None] * 4
+    assert [broker.response(request) for request in (first, *later)] == [None] * 4
     broker.core.complete_append()
     broker.run()
-    assert codes(broker.answer(first)) == [0]
+    assert codes(broker.response(first)) == [0]
     broker.core.complete_append()
     broker.run()
-    assert [codes(broker.answer(request)) for request in later] == [[0], [0], [36]]
+    assert [codes(broker.response(request)) for request in later] == [[0], [0], [36]]
     assert len(broker.core.applied) == applied + 2
 
 
 def test_reply_that_read_the_draft_waits_for_its_commit(broker: SimulatedBroker) -> None:
     requests = [broker.send(creation("a")), broker.send(creation("a"))]
     broker.run()
-    assert [broker.answer(request) for request in requests] == [None, None]
+    assert [broker.response(request) for request in requests] == [None, None]
     broker.core.complete_append(error_code=56)
     broker.run()
-    assert [codes(broker.answer(request)) for request in requests] == [[56], [36]]
+    assert [codes(broker.response(request)) for request in requests] == [[56], [36]]
 
 
 def test_reading_does_not_wait_for_a_batch_in_flight(broker: SimulatedBroker) -> None:
@@ -122,7 +122,7 @@ def test_a_batch_is_full_at_its_soft_limit(
     broker.run()
     broker.core.complete_append()
     broker.run()
-    assert [broker.answer(request) is None for request in requests] == [False, True, True]
+    assert [broker.response(request) is None for request in requests] == [False, True, True]
 
 
 def test_request_over_the_hard_limit_violates_the_policy(
@@ -133,8 +133,8 @@ def test_request_over_the_hard_limit_violates_the_policy(
     broker.run()
     broker.core.complete_append()
     broker.run()
-    assert codes(broker.answer(large)) == [44]
-    assert codes(broker.answer(small)) == [0]
+    assert codes(broker.response(large)) == [44]
+    assert codes(broker.response(small)) == [0]
 
 
 def test_unknown_token_is_ignored(broker: SimulatedBroker) -> None:
@@ -142,7 +142,7 @@ def test_unknown_token_is_ignored(broker: SimulatedBroker) -> None:
     broker.run()
     broker.core.push(Appended(10**6, 0, 0))
     broker.run()
-    assert broker.answer(request) is None
+    assert broker.response(request) is None
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(0, 9), (4, 0), (999, 0), (19, 8), (19, 1)])
@@ -171,9 +171,9 @@ def test_malformed_request_closes_its_connection(broker: SimulatedBroker, body: 
     while not broker.dispatcher.idle:
         broker.core.complete_append()
         broker.run()
-    answered, closed = set(broker.core.replies), set(broker.core.closed_connections)
-    assert answered | closed == registry.API_VERSIONS.keys()
-    assert not answered & closed
+    on_response, closed = set(broker.core.replies), set(broker.core.closed_connections)
+    assert on_response | closed == registry.API_VERSIONS.keys()
+    assert not on_response & closed
 
 
 def test_bug_in_a_handler_closes_only_its_connection(
@@ -189,7 +189,7 @@ def test_bug_in_a_handler_closes_only_its_connection(
     broker.core.complete_append()
     broker.run()
     assert bad in broker.core.closed_connections
-    assert codes(broker.answer(good)) == [0]
+    assert codes(broker.response(good)) == [0]
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -246,13 +246,13 @@ def model_of(broker: SimulatedBroker, asked: dict[int, tuple[str, str]]) -> set[
         if request not in asked:
             continue
         action, name = asked[request]
-        answer = broker.answer(request)
-        if isinstance(answer, CreateTopicsResponse):
+        response = broker.response(request)
+        if isinstance(response, CreateTopicsResponse):
             assert action == "create"
-            if not answer.topics[0].error_code:
+            if not response.topics[0].error_code:
                 assert name not in topics
                 topics.add(name)
-        elif isinstance(answer, DeleteTopicsResponse) and not answer.responses[0].error_code:
+        elif isinstance(response, DeleteTopicsResponse) and not response.responses[0].error_code:
             topics.remove(name)
     return topics
 
@@ -272,7 +272,7 @@ def test_requests_of_a_batch_that_the_quorum_rejects_are_retried_one_by_one(
         assert len(broker.core._held) == 1
         broker.core.complete_append(error_code)
         broker.run()
-    assert [codes(broker.answer(request)) for request in requests] == [[0], [0], [10], [0]]
+    assert [codes(broker.response(request)) for request in requests] == [[0], [0], [10], [0]]
     assert sorted(broker.image.topics.by_name) == ["first", "good", "late"]
 
 
@@ -288,7 +288,7 @@ def test_change_that_the_core_cannot_apply_is_not_proposed(broker: SimulatedBrok
         request.topics[0].configs = [config]
     requests = [broker.send(request) for request in (good, bad, other)]
     broker.run()
-    assert [codes(broker.answer(request)) for request in requests] == [[0], [40], [0]]
+    assert [codes(broker.response(request)) for request in requests] == [[0], [40], [0]]
     assert sorted(broker.image.topics.by_name) == ["good", "other"]
 
 
@@ -299,7 +299,7 @@ def test_request_that_does_not_fit_with_others_gets_its_own_batch(
     requests = [broker.send(creation(name, partitions=9)) for name in ("first", "second", "third")]
     broker.core.hold_appends = False
     broker.run()
-    assert [codes(broker.answer(request)) for request in requests] == [[0], [0], [0]]
+    assert [codes(broker.response(request)) for request in requests] == [[0], [0], [0]]
 
 
 def before_each_creation(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> None:
@@ -329,7 +329,7 @@ def test_record_without_content_is_committed_only_without_a_batch(
     controller.write_no_op()
     broker.core.complete_append()
     broker.run()
-    assert codes(broker.answer(request)) == [0]
+    assert codes(broker.response(request)) == [0]
     with pytest.raises(IndexError):
         broker.core.complete_append()
 
@@ -356,14 +356,14 @@ def test_controller_that_is_deposed_during_a_decision_proposes_nothing(
     request.topics[0].configs = [setting]
     refused = broker.send(request)
     broker.run()
-    assert codes(broker.answer(refused)) == [NotControllerError.code]
+    assert codes(broker.response(refused)) == [NotControllerError.code]
     monkeypatch.undo()
     broker.core.on_check = lambda _: []
     kept = broker.send(creation("orders"))
     broker.run()
     broker.core.complete_append()
     broker.run()
-    assert codes(broker.answer(kept)) == [0]
+    assert codes(broker.response(kept)) == [0]
 
 
 def test_request_requeued_at_a_deposed_controller_is_forwarded(

@@ -255,9 +255,9 @@ def beat(member_id: str, group_id: str = "g") -> HeartbeatRequest:
 
 
 def error_code(broker: SimulatedBroker, asked: int) -> int:
-    answer = broker.answer(asked)
-    assert isinstance(answer, HeartbeatResponse)
-    return answer.error_code
+    response = broker.response(asked)
+    assert isinstance(response, HeartbeatResponse)
+    return response.error_code
 
 
 def ticking() -> tuple[SimulatedBroker, ControlLoop]:
@@ -280,7 +280,7 @@ def test_a_heartbeat_does_not_wait_for_a_burst_of_another_group() -> None:
     member = joined(broker)
     burst = [broker.send(join_request(group_id="big"), 3) for _ in range(MANY)]
     asked, turns = broker.send(beat(member), 3), 0
-    while broker.answer(asked) is None:
+    while broker.response(asked) is None:
         loop.turn()
         turns += 1
         assert turns < MANY
@@ -291,7 +291,7 @@ def test_a_heartbeat_does_not_wait_for_a_burst_of_another_group() -> None:
     broker.run()
     assert broker.dispatcher._jobs._unread._waiting == {}
     assert all(
-        broker.answer(one) is not None or broker.dispatcher._requests._open.get(one)
+        broker.response(one) is not None or broker.dispatcher._requests._open.get(one)
         for one in burst
     )
 
@@ -351,5 +351,5 @@ def test_requests_of_one_producer_are_run_in_their_order() -> None:
     for _ in range(50):
         broker.send(join_request(group_id="big"), 3)
     broker.run()
-    answered = [one for one in broker.core.replies if one in order]
-    assert answered == order
+    on_response = [one for one in broker.core.replies if one in order]
+    assert on_response == order

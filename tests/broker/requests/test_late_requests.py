@@ -52,9 +52,9 @@ def consumer_beat(member_id: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
     )
 
 
-def code_of(answer: Message | None) -> int:
-    assert isinstance(answer, HeartbeatResponse | ConsumerGroupHeartbeatResponse)
-    return answer.error_code
+def code_of(response: Message | None) -> int:
+    assert isinstance(response, HeartbeatResponse | ConsumerGroupHeartbeatResponse)
+    return response.error_code
 
 
 def held(broker: SimulatedBroker) -> "list[Event]":
@@ -146,7 +146,7 @@ def test_a_member_that_sends_requests_in_time_is_never_expelled(
         for entry in [one for one in reversed(waiting) if one[0] <= number]:
             take(broker, entry[2])
             waiting.remove(entry)
-        if stall_ms and not waiting and broker.answer(last) is None:
+        if stall_ms and not waiting and broker.response(last) is None:
             core.clock_ns += stall_ms * 1_000_000
         horizon_ns = min([arrived for _, arrived, _ in waiting], default=broker.core.clock_ns)
         broker.control.timers.run(horizon_ns)
@@ -155,7 +155,7 @@ def test_a_member_that_sends_requests_in_time_is_never_expelled(
         broker.run()
     for entry in reversed(waiting):
         take(broker, entry[2])
-    assert {code_of(broker.answer(one)) for one in beats} <= {0}
+    assert {code_of(broker.response(one)) for one in beats} <= {0}
     assert code_of(broker.ask(beat(member_id), 3)) == 0
 
 
@@ -173,7 +173,7 @@ def test_a_session_counts_from_the_commit_of_the_response() -> None:
     pass_ms(broker, SESSION_MS + 2_000)
     core.release_appends()
     broker.run()
-    assert broker.answer(committed) is not None
-    assert code_of(broker.answer(first)) == 0
+    assert broker.response(committed) is not None
+    assert code_of(broker.response(first)) == 0
     pass_ms(broker, SESSION_MS - 1)
     assert code_of(broker.ask(beat(member_id), 3)) == 0

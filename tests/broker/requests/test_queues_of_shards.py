@@ -34,7 +34,7 @@ class Queues:
     def _run(self, name: tuple[int, int], _: GroupShard, waiter: Waiter, turn: Turn) -> None:
         self.broker.core.clock_ns += OPERATION_NS
         self.ran.append(name)
-        turn.answer(waiter, None)
+        turn.respond(waiter, None)
 
 
 def test_a_long_queue_runs_in_bounded_steps_between_which_other_shards_run() -> None:

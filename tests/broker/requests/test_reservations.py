@@ -77,7 +77,7 @@ def waiting_for_memory(broker: SimulatedBroker, request: Message, version: int) 
     broker.core.is_memory_scarce = True
     asked = broker.send(request, version)
     broker.run()
-    assert broker.answer(asked) is None
+    assert broker.response(asked) is None
     assert len(broker.core.reserving) == 1
     return asked
 
@@ -198,18 +198,18 @@ def test_repeated_group_is_read_once(reads: list[object], repeated: int) -> None
     broker = broker_with_offsets()
     request = fetch_of()
     request.groups = request.groups[:repeated]
-    answer: Any = broker.ask(request, 9)
+    response: Any = broker.ask(request, 9)
     assert len(reads) == 1
-    assert [len(group.topics[0].partitions) for group in answer.groups] == [PARTITIONS] * repeated
+    assert [len(group.topics[0].partitions) for group in response.groups] == [PARTITIONS] * repeated
 
 
 def test_group_is_read_once_for_any_number_of_members(reads: list[object]) -> None:
     broker = broker_with_offsets()
     groups = [fetch_of(member_id=str(number)).groups[0] for number in range(REPEATED)]
     request = OffsetFetchRequest(groups=groups)
-    answer: Any = broker.ask(request, 9)
+    response: Any = broker.ask(request, 9)
     assert len(reads) == 1
-    assert [len(group.topics[0].partitions) for group in answer.groups] == [PARTITIONS] * REPEATED
+    assert [len(group.topics[0].partitions) for group in response.groups] == [PARTITIONS] * REPEATED
 
 
 def test_topics_without_partitions_take_slices_and_memory() -> None:
@@ -226,7 +226,7 @@ def test_request_of_a_closed_connection_waits_for_no_memory() -> None:
     broker.run()
     broker.core.grant_memory()
     broker.run()
-    assert broker.answer(asked) is None
+    assert broker.response(asked) is None
     assert broker.dispatcher.idle
 
 

@@ -79,9 +79,9 @@ def alter(connection: Connection, rng: random.Random) -> Iterator[int]:
                 resource_type=kind, resource_name=name, configs=configs
             )
         )
-    answer = connection.ask(44, 1, IncrementalAlterConfigsRequest(resources=resources))
-    assert isinstance(answer, IncrementalAlterConfigsResponse)
-    return (response.error_code for response in answer.responses)
+    response = connection.ask(44, 1, IncrementalAlterConfigsRequest(resources=resources))
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    return (response.error_code for response in response.responses)
 
 
 def describe(connection: Connection) -> None:
@@ -90,8 +90,8 @@ def describe(connection: Connection) -> None:
         for kind, name, _ in TARGETS
     ]
     request = DescribeConfigsRequest(resources=resources, include_synonyms=True)
-    answer = connection.ask(32, 4, request)
-    assert {result.error_code for result in answer.results} == {0}
+    response = connection.ask(32, 4, request)
+    assert {result.error_code for result in response.results} == {0}
 
 
 def run_sequence(data: Path, rng: random.Random, before: object) -> object:

@@ -54,13 +54,13 @@ def list_offsets(
 def test_list_offsets_replies_as_kafka_did(golden: str, connection: Connection) -> None:
     for name, index, facts in expected_partitions(golden):
         for timestamp, isolation, error, offset, found, epoch in facts["list_offsets"]:
-            answer = list_offsets(connection, name, index, timestamp, isolation)
+            response = list_offsets(connection, name, index, timestamp, isolation)
             where = f"{name}-{index} at {timestamp}, {isolation}"
-            answered = (answer.error_code, answer.offset, answer.timestamp)
-            assert answered == (error, offset, found), where
+            on_response = (response.error_code, response.offset, response.timestamp)
+            assert on_response == (error, offset, found), where
             # A start begins a new epoch: responses about the log end have our epoch, not Kafka's.
             if epoch != facts["current_leader_epoch"]:
-                assert answer.leader_epoch == epoch, where
+                assert response.leader_epoch == epoch, where
 
 
 def test_offset_for_leader_epoch_replies_as_kafka_did(golden: str, connection: Connection) -> None:
@@ -69,7 +69,7 @@ def test_offset_for_leader_epoch_replies_as_kafka_did(golden: str, connection: C
         # can be compared.
         begun = facts["before_kill"] if golden == "killed" else facts
         ended = begun["current_leader_epoch"] + (golden == "killed")
-        for epoch, error, answered_epoch, end_offset in facts["offset_for_leader_epoch"]:
+        for epoch, error, response_epoch, end_offset in facts["offset_for_leader_epoch"]:
             if epoch >= ended:
                 continue
             partition = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
@@ -79,9 +79,9 @@ def test_offset_for_leader_epoch_replies_as_kafka_did(golden: str, connection: C
                 topic=name, partitions=[partition]
             )
             request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic])
-            answer = connection.ask(23, 4, request).topics[0].partitions[0]
-            found = (answer.error_code, answer.leader_epoch, answer.end_offset)
-            assert found == (error, answered_epoch, end_offset), f"{name}-{index}, epoch {epoch}"
+            response = connection.ask(23, 4, request).topics[0].partitions[0]
+            found = (response.error_code, response.leader_epoch, response.end_offset)
+            assert found == (error, response_epoch, end_offset), f"{name}-{index}, epoch {epoch}"
 
 
 @pytest.mark.parametrize("isolation", list(ISOLATION))
@@ -107,18 +107,18 @@ def test_fetch_returns_the_bytes_that_kafka_returned(
             session_epoch=-1,
             topics=[topic],
         )
-        answer = connection.ask(1, 17, request).responses[0].partitions[0]
-        records = answer.records or b""
+        response = connection.ask(1, 17, request).responses[0].partitions[0]
+        records = response.records or b""
         found: dict[str, Any] = {
-            "error": answer.error_code,
+            "error": response.error_code,
             "offset": expected["offset"],
             "bytes": len(records),
             "sha256": hashlib.sha256(records).hexdigest(),
             "aborted_transactions": None
-            if answer.aborted_transactions is None
+            if response.aborted_transactions is None
             else [
                 {"ProducerId": txn.producer_id, "FirstOffset": txn.first_offset}
-                for txn in answer.aborted_transactions
+                for txn in response.aborted_transactions
             ],
         }
         assert found == expected, f"{name}-{index}"

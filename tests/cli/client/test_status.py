@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.cli.client.describe_quorum import NO_ANSWER, Described
+from pykafka_core.cli.client.describe_quorum import NO_RESPONSE, Described
 from pykafka_core.cli.client.health import Observed
 from pykafka_core.cli.client.status import assess
 from pykafka_core.metadata.health import State, health_of, problems
@@ -74,7 +74,7 @@ def test_controller_is_the_leader_of_the_quorum_and_its_absence_is_a_problem() -
     controller.
     """
     assert assess(cluster(), LED, HEALTHY, {}, None).controller_id == 7
-    found = assess(cluster(), NO_ANSWER, HEALTHY, {}, None)
+    found = assess(cluster(), NO_RESPONSE, HEALTHY, {}, None)
     assert found.controller_id is None
     assert found.problems == [
         "no controller answers (REQUEST_TIMED_OUT): topics cannot be created or changed"

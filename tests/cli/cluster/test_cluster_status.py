@@ -105,8 +105,8 @@ def assign(nodes: wire.Cluster, topic: str, replicas: list[int]) -> None:
     of = AlterPartitionReassignmentsRequest
     partition = of.ReassignablePartition(partition_index=0, replicas=replicas)
     request = of(topics=[of.ReassignableTopic(name=topic, partitions=[partition])])
-    answer = nodes.any().ask_newest(45, 1, request, AlterPartitionReassignmentsResponse)
-    assert answer.responses[0].partitions[0].error_code == 0
+    response = nodes.any().ask_newest(45, 1, request, AlterPartitionReassignmentsResponse)
+    assert response.responses[0].partitions[0].error_code == 0
 
 
 def replicas_of(bootstrap: str) -> set[int]:
@@ -158,7 +158,7 @@ def test_silent_controller_without_a_broker_is_down() -> None:
     assert [node.address for node in well.nodes] == ["h:1", "h:2"]
 
 
-def answer_once(listener: socket.socket, version_max: int, quorum: DescribeQuorumResponse) -> None:
+def respond_once(listener: socket.socket, version_max: int, quorum: DescribeQuorumResponse) -> None:
     """Respond once like an older Kafka, which closes the connection at an unknown version."""
     apis = [ApiVersionsResponse.ApiVersion(api_key=DESCRIBE_QUORUM, max_version=version_max)]
     connection, _ = listener.accept()
@@ -168,12 +168,12 @@ def answer_once(listener: socket.socket, version_max: int, quorum: DescribeQuoru
             api_key, version, number = struct.unpack_from(">hhi", request)
             if api_key == wire.API_VERSIONS:
                 body = encode_response(ApiVersionsResponse(api_keys=apis), version)
-                answer = struct.pack(">i", number) + body
+                response = struct.pack(">i", number) + body
             elif version <= version_max:
-                answer = struct.pack(">ib", number, 0) + encode_response(quorum, version)
+                response = struct.pack(">ib", number, 0) + encode_response(quorum, version)
             else:
                 return
-            connection.sendall(struct.pack(">i", len(answer)) + answer)
+            connection.sendall(struct.pack(">i", len(response)) + response)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -188,7 +188,7 @@ def test_quorum_is_described_in_a_version_that_the_broker_supports(version: int)
     )
     topic = of.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
-        served = pool.submit(answer_once, listener, version, of(topics=[topic]))
+        served = pool.submit(respond_once, listener, version, of(topics=[topic]))
         with wire.Connection(*listener.getsockname()) as connection:
             quorum = describe_quorum(connection)
         served.result(PATIENCE_S)
@@ -201,7 +201,7 @@ def test_reply_that_names_no_leader_is_an_error() -> None:
     of = DescribeQuorumResponse
     nobody = of.PartitionData(leader_id=-1, current_voters=[], observers=[])
     topic = of.TopicData(topic_name="__cluster_metadata", partitions=[nobody])
-    for answer in (of(topics=[]), of(topics=[topic]), of(error_code=41, topics=[])):
-        found = described(answer)
+    for response in (of(topics=[]), of(topics=[topic]), of(error_code=41, topics=[])):
+        found = described(response)
         assert found.partition is None
         assert found.error_code

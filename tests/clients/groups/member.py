@@ -50,19 +50,19 @@ class Member:
 
     # Commands.
 
-    def ask(self, do: str, answer: str, **fields: object) -> dict[str, Any]:
+    def ask(self, do: str, response: str, **fields: object) -> dict[str, Any]:
         """Send a command and wait for its result."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
         self._process.stdin.flush()
-        answers: list[dict[str, Any]] = []
+        responses: list[dict[str, Any]] = []
 
         def take(event: dict[str, Any]) -> None:
-            if event["event"] == answer:
-                answers.append(event)
+            if event["event"] == response:
+                responses.append(event)
 
-        self._wait(lambda: bool(answers), take)
-        return answers[0]
+        self._wait(lambda: bool(responses), take)
+        return responses[0]
 
     def commit(self) -> None:
         self.ask("commit", "committed")

@@ -42,8 +42,8 @@ def broker() -> Iterator[Broker]:
 
 def has_coordinator(connection: Connection) -> bool:
     request = FindCoordinatorRequest(coordinator_keys=[GROUP])
-    answer: FindCoordinatorResponse = connection.ask(FIND_COORDINATOR, 4, request)
-    return answer.coordinators[0].error_code == 0
+    response: FindCoordinatorResponse = connection.ask(FIND_COORDINATOR, 4, request)
+    return response.coordinators[0].error_code == 0
 
 
 def commit(connection: Connection, group: str, topic: str, partitions: Sequence[int]) -> None:
@@ -56,8 +56,8 @@ def commit(connection: Connection, group: str, topic: str, partitions: Sequence[
     ]
     topics = [of.OffsetCommitRequestTopic(name=topic, partitions=offsets)]
     request = of(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
-    answer: OffsetCommitResponse = connection.ask(OFFSET_COMMIT, 9, request)
-    codes = [one.error_code for topic in answer.topics for one in topic.partitions]
+    response: OffsetCommitResponse = connection.ask(OFFSET_COMMIT, 9, request)
+    codes = [one.error_code for topic in response.topics for one in topic.partitions]
     assert codes == [0] * len(partitions)
 
 
@@ -65,16 +65,16 @@ def committed_by_id(connection: Connection, topic_id: bytes) -> int:
     of = OffsetFetchRequest
     topics = [of.OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0])]
     group = of.OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
-    answer: OffsetFetchResponse = connection.ask(OFFSET_FETCH, BY_TOPIC_ID, of(groups=[group]))
-    (found,) = answer.groups[0].topics[0].partitions
+    response: OffsetFetchResponse = connection.ask(OFFSET_FETCH, BY_TOPIC_ID, of(groups=[group]))
+    (found,) = response.groups[0].topics[0].partitions
     assert found.error_code == 0
     return found.committed_offset
 
 
 def id_of(connection: Connection, topic: str) -> bytes:
     named = MetadataRequest.MetadataRequestTopic(name=topic)
-    answer: MetadataResponse = connection.ask(METADATA, 12, MetadataRequest(topics=[named]))
-    return answer.topics[0].topic_id
+    response: MetadataResponse = connection.ask(METADATA, 12, MetadataRequest(topics=[named]))
+    return response.topics[0].topic_id
 
 
 def read_by_group(bootstrap: str) -> list[bytes]:

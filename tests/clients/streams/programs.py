@@ -88,8 +88,8 @@ class Worker(Program):
         method = "GET" if body is None else "PUT"
         request = Request(f"http://{self.address}{path}", data, method=method)
         request.add_header("Content-Type", "application/json")
-        with urlopen(request, timeout=PATIENCE_S) as answer:
-            return json.load(answer)
+        with urlopen(request, timeout=PATIENCE_S) as response:
+            return json.load(response)
 
     def ask_until(self, path: str, wanted: Any, body: object = None) -> Any:
         """Repeat a request until the response is right; workers refuse while they rebalance."""

@@ -22,7 +22,7 @@ BATCH = str(4 * LINES)
 
 def create(worker: Worker, name: str, **settings: str) -> None:
     path, body = f"/connectors/{name}/config", {"tasks.max": "1", **settings}
-    worker.ask_until(path, lambda answer: answer["name"] == name, body)
+    worker.ask_until(path, lambda response: response["name"] == name, body)
 
 
 def task_worker(worker: Worker, name: str) -> str:

@@ -127,8 +127,8 @@ def producers(address: str, partition: str) -> list[tuple[int, ...]]:
     of = m.DescribeProducersRequest
     request = of(topics=[of.TopicRequest(name=topic, partition_indexes=[int(index)])])
     with Connection(address) as connection:
-        answer = connection.ask(Keys.DESCRIBE_PRODUCERS, 0, request)
-    row = answer.topics[0].partitions[0]
+        response = connection.ask(Keys.DESCRIBE_PRODUCERS, 0, request)
+    row = response.topics[0].partitions[0]
     assert row.error_code == 0, row
     return sorted(
         (
@@ -198,9 +198,9 @@ def topics(nodes: Mixed) -> list[Anomaly]:
 def log_dirs(nodes: Mixed) -> list[Anomaly]:
     """``kafka-log-dirs --describe``: sizes are equal on all brokers, and no replica lags."""
     printed = tool("LogDirsCommand", nodes, 1, "--describe")
-    answer = json.loads(next(line for line in printed.splitlines() if line.startswith("{")))
+    response = json.loads(next(line for line in printed.splitlines() if line.startswith("{")))
     sizes: dict[str, dict[int, Any]] = {}
-    for broker in answer["brokers"]:
+    for broker in response["brokers"]:
         for folder in broker["logDirs"]:
             for row in folder["partitions"]:
                 seen = (row["size"], row["offsetLag"], row["isFuture"], folder["error"])

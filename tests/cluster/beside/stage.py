@@ -109,7 +109,7 @@ def active_controller(address: str) -> int:
     )
     try:
         with Connection(address, 10) as connection:
-            answer = connection.ask(DESCRIBE_QUORUM, 1, of(topics=[topic]))
+            response = connection.ask(DESCRIBE_QUORUM, 1, of(topics=[topic]))
     except OSError:
         return -1
-    return int(answer.topics[0].partitions[0].leader_id) if answer.topics else -1
+    return int(response.topics[0].partitions[0].leader_id) if response.topics else -1

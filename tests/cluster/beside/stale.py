@@ -13,7 +13,7 @@ STALE = "stale"
 PRODUCE, VERSION = 0, 12
 REQUESTS, RECORDS = 20, 5
 LEADER_ALONE, ALL_IN_SYNC = 1, -1
-ANSWER_S = 60.0
+RESPONSE_S = 60.0
 
 
 class StaleWriter:
@@ -25,7 +25,7 @@ class StaleWriter:
     """
 
     def __init__(self, address: str, name: str, acks: int) -> None:
-        self._connection = Connection(address, ANSWER_S)
+        self._connection = Connection(address, RESPONSE_S)
         self._name, self._acks = name, acks
         self._sent: list[list[str]] = []
         self.acknowledged: list[str] = []
@@ -61,8 +61,8 @@ class StaleWriter:
     def answers(self) -> None:
         """Wait for the responses to all requests; they arrive in order."""
         for values in self._sent:
-            answer = self._connection.receive()
-            row = answer.responses[0].partition_responses[0]
+            response = self._connection.receive()
+            row = response.responses[0].partition_responses[0]
             if row.error_code:
                 self.refused.append(row.error_code)
             else:

@@ -155,8 +155,8 @@ def delete_records(bootstrap: str, histories: Iterable[History]) -> None:
     by_index = {one.index: one for one in histories}
     if wanted:
         client = admin(bootstrap)
-        for partition, answer in client.delete_records(wanted).items():
-            by_index[partition.partition].log_start = answer.result(PATIENCE_S).low_watermark
+        for partition, response in client.delete_records(wanted).items():
+            by_index[partition.partition].log_start = response.result(PATIENCE_S).low_watermark
 
 
 def stored_log_start(data: Path, name: str) -> int:

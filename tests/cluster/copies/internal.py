@@ -102,8 +102,8 @@ class Coordinators:
             for topic in (OFFSETS, TRANSACTIONS)
         ]
         client = admin(self._bootstrap)
-        for answer in client.incremental_alter_configs(resources).values():
-            answer.result(PATIENCE_S)
+        for response in client.incremental_alter_configs(resources).values():
+            response.result(PATIENCE_S)
 
 
 def internal_partitions(choice: Random, topic: str) -> Sequence[History]:

@@ -321,8 +321,8 @@ def reassign(cluster: Cluster, to: list[int]) -> None:
         timeout_ms=30_000, topics=[of.ReassignableTopic(name=TOPIC, partitions=partitions)]
     )
     with Connection(cluster.bootstrap_servers.split(",")[0]) as connection:
-        answer = connection.ask(45, 0, request, AlterPartitionReassignmentsResponse)
-    assert {one.error_code for one in answer.responses[0].partitions} == {0}
+        response = connection.ask(45, 0, request, AlterPartitionReassignmentsResponse)
+    assert {one.error_code for one in response.responses[0].partitions} == {0}
 
 
 SCENARIOS = {

@@ -92,8 +92,8 @@ def read_at(cluster: Cluster, node: int, offset: int) -> int:
     topic = of.FetchTopic(topic=TOPIC, partitions=[partition])
     request = of(replica_id=-1, max_wait_ms=0, min_bytes=0, topics=[topic])
     with Connection(cluster.brokers[node].bootstrap_servers) as connection:
-        answer = connection.ask(1, 12, request, FetchResponse)
-    return int(answer.responses[0].partitions[0].error_code)
+        response = connection.ask(1, 12, request, FetchResponse)
+    return int(response.responses[0].partitions[0].error_code)
 
 
 def find_damage(cluster: Cluster, node: int) -> None:
@@ -110,9 +110,9 @@ def elect_uncleanly(cluster: Cluster, node: int) -> None:
     partitions = [of.TopicPartitions(topic=TOPIC, partitions=[0])]
     request = of(election_type=1, topic_partitions=partitions, timeout_ms=30_000)
     with Connection(cluster.brokers[node].bootstrap_servers) as connection:
-        answer = connection.ask(43, 2, request, ElectLeadersResponse)
-    assert answer.error_code == 0
-    assert answer.replica_election_results[0].partition_result[0].error_code == 0
+        response = connection.ask(43, 2, request, ElectLeadersResponse)
+    assert response.error_code == 0
+    assert response.replica_election_results[0].partition_result[0].error_code == 0
 
 
 def followers(cluster: Cluster) -> list[int]:

@@ -57,8 +57,8 @@ def test_each_replica_describes_its_producers(cluster: Nodes) -> None:
     def told(node: int) -> list[int]:
         host, _, port = cluster.bootstrap_of([node]).rpartition(":")
         with wire.Connection(host, int(port)) as connection:
-            answer = connection.ask(61, 0, request, DescribeProducersResponse)
-        (partition,) = answer.topics[0].partitions
+            response = connection.ask(61, 0, request, DescribeProducersResponse)
+        (partition,) = response.topics[0].partitions
         assert partition.error_code == 0, partition.error_message
         return [producer.producer_id for producer in partition.active_producers]
 

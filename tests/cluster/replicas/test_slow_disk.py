@@ -77,7 +77,7 @@ class Seen(NamedTuple):
 
 
 def controller_at(node: str) -> int:
-    """The active controller, by the answer of one node; waits for an election."""
+    """The active controller, by the response of one node; waits for an election."""
     found: list[int] = []
 
     def is_elected() -> bool:

@@ -86,8 +86,8 @@ def alter(
     with wire.cluster(cluster.bootstrap_servers, "cannot alter") as found:
         request = of(resources=[resource])
         asked = found.node(int(name)) if kind == RESOURCE_BROKER and name else found.any()
-        answer = asked.ask(44, 1, request, IncrementalAlterConfigsResponse)
-    assert [one.error_message for one in answer.responses] == [None], answer
+        response = asked.ask(44, 1, request, IncrementalAlterConfigsResponse)
+    assert [one.error_message for one in response.responses] == [None], response
 
 
 def copied(data: Path, node: int, topic: str) -> int:

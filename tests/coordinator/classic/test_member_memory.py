@@ -116,10 +116,10 @@ def test_used_or_abandoned_member_id_is_no_longer_counted(
     goes: Callable[[str], Operation],
 ) -> None:
     world = World()
-    answer = world.ask(join(api_version=9))
-    assert isinstance(answer, JoinGroupResponse)
+    response = world.ask(join(api_version=9))
+    assert isinstance(response, JoinGroupResponse)
     assert world.state.member_memory.held
-    world.submit(goes(answer.member_id))
+    world.submit(goes(response.member_id))
     assert not world.group.pending_members
     assert world.state.member_memory.held == of_members(world.state)
 
@@ -173,8 +173,8 @@ def test_member_that_would_exceed_the_memory_limit_is_unchanged() -> None:
 def test_assignment_above_the_memory_limit_is_not_kept() -> None:
     world, member_id = full_world()
     joined_as(world.ask(join(member_id, protocols=LARGE)))
-    answer = world.ask(sync(member_id, 2, {member_id: bytes(1_000)}))
-    assert code_of(answer) == NOT_AVAILABLE
+    response = world.ask(sync(member_id, 2, {member_id: bytes(1_000)}))
+    assert code_of(response) == NOT_AVAILABLE
     assert world.state.member_memory.held <= world.state.member_memory.bytes_max
     assert world.group.state.value == "PreparingRebalance"
 

@@ -50,9 +50,9 @@ class Life(World):
         self, instance: str | None, version: int, protocols: tuple[tuple[str, bytes], ...]
     ) -> None:
         asked = join(instance=instance, api_version=version, protocols=protocols)
-        answer = self.count(asked)
-        if isinstance(answer, JoinGroupResponse) and answer.member_id:
-            self.ids.append((answer.member_id, instance))
+        response = self.count(asked)
+        if isinstance(response, JoinGroupResponse) and response.member_id:
+            self.ids.append((response.member_id, instance))
         group = self.state.groups.get("g")
         if group is not None and group.members:
             newest = next(reversed(group.members.values()))
@@ -119,7 +119,7 @@ def test_generations_grow_by_one_and_every_request_is_answered(
         life.check()
     life.pass_ms(LONG_MS)
     life.check()
-    assert len(life.answers) == life.asked, "everybody who asked was answered, once"
+    assert len(life.responses) == life.asked, "everybody who asked was answered, once"
     assert life.is_quiet
     assert all(not group.members for group in life.state.groups.values())
 

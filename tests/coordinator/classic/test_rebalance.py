@@ -40,11 +40,11 @@ def test_only_the_leader_gets_the_metadata_of_all_members() -> None:
     world.stable("A")
     new = world.submit(join(client_id="B", protocols=CHANGED))
     leader = world.submit(join(world.group.leader_id or ""))
-    answers = [joined_as(world.answers[one]) for one in (leader, new)]
-    assert [len(answer.members) for answer in answers] == [2, 0]
-    assert {answer.leader for answer in answers} == {answers[0].member_id}
-    assert {answer.generation_id for answer in answers} == {2}
-    metadata = [member.metadata for member in answers[0].members]
+    responses = [joined_as(world.responses[one]) for one in (leader, new)]
+    assert [len(response.members) for response in responses] == [2, 0]
+    assert {response.leader for response in responses} == {responses[0].member_id}
+    assert {response.generation_id for response in responses} == {2}
+    metadata = [member.metadata for member in responses[0].members]
     assert metadata == [RANGE[0][1], CHANGED[0][1]]
 
 
@@ -53,7 +53,7 @@ def test_elected_protocol_is_supported_by_all_and_preferred_by_most() -> None:
     wishes = [("a", "b", "c"), ("b", "a", "x"), ("b", "c", "a")]
     waiters = [world.submit(join(protocols=protocols(*wish))) for wish in wishes]
     world.pass_ms(6_000)
-    assert {joined_as(world.answers[one]).protocol_name for one in waiters} == {"b"}
+    assert {joined_as(world.responses[one]).protocol_name for one in waiters} == {"b"}
     assert code_of(world.ask(join(protocols=protocols("c")))) == 23, "not all support it"
 
 
@@ -62,7 +62,7 @@ def test_protocol_named_twice_counts_once() -> None:
     (leader,) = world.stable("A")
     new = world.submit(join(protocols=protocols("range", "range")))
     world.submit(join(leader))
-    assert joined_as(world.answers[new]).protocol_name == "range"
+    assert joined_as(world.responses[new]).protocol_name == "range"
 
 
 def test_first_rebalance_waits_for_more_members_and_is_extended_when_they_join() -> None:
@@ -71,19 +71,19 @@ def test_first_rebalance_waits_for_more_members_and_is_extended_when_they_join()
     world.pass_ms(2_000)
     second = world.submit(join())
     world.pass_ms(3_000)
-    assert not world.answers, "the second one extended it"
+    assert not world.responses, "the second one extended it"
     world.pass_ms(1_000)
-    assert {joined_as(world.answers[one]).generation_id for one in (first, second)} == {1}
+    assert {joined_as(world.responses[one]).generation_id for one in (first, second)} == {1}
 
 
 def test_a_first_rebalance_is_extended_up_to_the_rebalance_timeout() -> None:
     world = World(DELAYED)
     first = world.submit(join(rebalance_timeout_ms=7_000))
     for _ in range(7):
-        assert first not in world.answers
+        assert first not in world.responses
         world.submit(join(rebalance_timeout_ms=7_000))
         world.pass_ms(1_000)
-    assert first in world.answers
+    assert first in world.responses
 
 
 @pytest.mark.parametrize("timeout_ms", [-1, -(2**31), 0])
@@ -92,7 +92,7 @@ def test_negative_rebalance_timeout_is_zero(timeout_ms: int) -> None:
     (leader,) = world.stable("A", rebalance_timeout_ms=timeout_ms)
     new = world.submit(join(rebalance_timeout_ms=timeout_ms))
     world.pass_ms(0)
-    assert joined_as(world.answers[new]).leader != leader
+    assert joined_as(world.responses[new]).leader != leader
 
 
 def test_rebalance_waits_for_a_member_no_longer_than_the_rebalance_timeout() -> None:
@@ -100,11 +100,11 @@ def test_rebalance_waits_for_a_member_no_longer_than_the_rebalance_timeout() -> 
     late, punctual = world.stable("A", "B")
     waiter = world.submit(join(punctual, protocols=CHANGED))
     for _ in range(REBALANCE_MS // 5_000):
-        assert waiter not in world.answers
+        assert waiter not in world.responses
         world.submit(beat(late, 2))
         world.pass_ms(5_000)
-    answer = joined_as(world.answers[waiter])
-    assert (answer.leader, len(answer.members)) == (punctual, 1)
+    response = joined_as(world.responses[waiter])
+    assert (response.leader, len(response.members)) == (punctual, 1)
     assert code_of(world.ask(beat(late, 3))) == 25
 
 
@@ -113,10 +113,10 @@ def test_members_that_do_not_sync_are_removed_after_the_rebalance_timeout() -> N
     leader, follower = world.joined("A", "B")
     waiter = world.submit(sync(follower, 2))
     for _ in range(REBALANCE_MS // 5_000):
-        assert waiter not in world.answers
+        assert waiter not in world.responses
         world.submit(beat(leader, 2))
         world.pass_ms(5_000)
-    assert code_of(world.answers[waiter]) == 27
+    assert code_of(world.responses[waiter]) == 27
     assert list(world.group.members) == [follower]
 
 
@@ -125,20 +125,20 @@ def test_rebalance_fails_pending_syncs() -> None:
     _, follower = world.joined("A", "B")
     waiter = world.submit(sync(follower, 2))
     world.submit(join())
-    assert code_of(world.answers[waiter]) == 27
+    assert code_of(world.responses[waiter]) == 27
 
 
 def test_second_request_of_a_member_replaces_the_first() -> None:
     world = World()
     leader, follower = world.joined("A", "B")
     syncs = [world.submit(sync(follower, 2)) for _ in range(2)]
-    assert code_of(world.answers[syncs[0]]) == 27
+    assert code_of(world.responses[syncs[0]]) == 27
     world.submit(sync(leader, 2, {follower: b"assigned"}))
-    assert assigned(world.answers[syncs[1]]) == b"assigned"
+    assert assigned(world.responses[syncs[1]]) == b"assigned"
     joins = [world.submit(join(follower, protocols=CHANGED)) for _ in range(2)]
-    assert code_of(world.answers[joins[0]]) == 27
+    assert code_of(world.responses[joins[0]]) == 27
     world.submit(join(leader))
-    assert joined_as(world.answers[joins[1]]).generation_id == 3
+    assert joined_as(world.responses[joins[1]]).generation_id == 3
 
 
 def test_every_member_gets_its_part_of_the_assignment_and_unknown_ids_are_ignored() -> None:
@@ -147,7 +147,7 @@ def test_every_member_gets_its_part_of_the_assignment_and_unknown_ids_are_ignore
     waiters = [world.submit(sync(one, 3)) for one in (follower, idle)]
     parts = {leader: b"1", follower: b"2", "stranger": b"3"}
     waiters.append(world.submit(sync(leader, 3, parts)))
-    assert [assigned(world.answers[one]) for one in waiters] == [b"2", b"", b"1"]
+    assert [assigned(world.responses[one]) for one in waiters] == [b"2", b"", b"1"]
     world.submit(sync(follower, 3, {follower: b"a follower's"}))
     assert world.group.members[follower].assignment == b"2"
 
@@ -159,7 +159,7 @@ def test_assignment_that_cannot_be_stored_fails_and_the_group_rebalances() -> No
         world.submit(sync(follower, 2)),
         world.submit(sync(leader, 2, {leader: bytes(3_000)})),
     ]
-    assert [code_of(world.answers[one]) for one in waiters] == [-1, -1]
+    assert [code_of(world.responses[one]) for one in waiters] == [-1, -1]
     assert world.group.state.value == "PreparingRebalance"
     assert [code_of(world.ask(beat(one, 2))) for one in (leader, follower)] == [27, 27]
 
@@ -184,7 +184,7 @@ def test_a_commit_keeps_a_member_alive() -> None:
     def commit(state: GroupState, waiter: Waiter, turn: Turn) -> None:
         touch(state, state.groups["g"], member, turn.now_ns)
         touch(state, state.groups["g"], "a stranger", turn.now_ns)
-        turn.answer(waiter, 0)
+        turn.respond(waiter, 0)
 
     world.pass_ms(SESSION_MS - 1)
     world.submit(commit)
@@ -202,7 +202,7 @@ def test_waiting_member_needs_no_heartbeats() -> None:
     world.submit(sync(leader, 2))
     assert code_of(world.ask(beat(follower, 2))) == 0
     world.pass_ms(SESSION_MS)
-    assert not world.group.has_members, "its session began again with the answer"
+    assert not world.group.has_members, "its session began again with the response"
 
 
 def test_new_member_that_waits_is_removed_after_five_minutes() -> None:
@@ -210,10 +210,10 @@ def test_new_member_that_waits_is_removed_after_five_minutes() -> None:
     (old,) = world.stable("A", rebalance_timeout_ms=NEW_MEMBER_TIMEOUT_MS * 2)
     waiter = world.submit(join())
     for _ in range(NEW_MEMBER_TIMEOUT_MS // 5_000):
-        assert waiter not in world.answers
+        assert waiter not in world.responses
         world.submit(beat(old, 1))
         world.pass_ms(5_000)
-    assert code_of(world.answers[waiter]) == 25
+    assert code_of(world.responses[waiter]) == 25
 
 
 def test_heartbeats_keep_one_deadline_each() -> None:
@@ -244,9 +244,9 @@ def test_rebalance_waits_for_an_issued_member_id_up_to_its_session_timeout() -> 
     world.submit(join(api_version=4))
     waiter = world.submit(join(leader))
     world.pass_ms(SESSION_MS - 1)
-    assert waiter not in world.answers
+    assert waiter not in world.responses
     world.pass_ms(1)
-    assert joined_as(world.answers[waiter]).generation_id == 2
+    assert joined_as(world.responses[waiter]).generation_id == 2
     assert not world.group.pending_members
 
 
@@ -270,8 +270,8 @@ def test_number_of_issued_member_ids_is_bounded() -> None:
 
 def test_longest_client_id_makes_a_member_id_that_fits_into_a_string() -> None:
     world = World()
-    answer = joined_as(world.ask(join(client_id="\N{GRINNING FACE}" * 8_191)))
-    assert len(answer.member_id.encode()) < 2**15
+    response = joined_as(world.ask(join(client_id="\N{GRINNING FACE}" * 8_191)))
+    assert len(response.member_id.encode()) < 2**15
 
 
 # group.max.size.
@@ -283,7 +283,7 @@ def test_full_group_rejects_new_members_and_keeps_its_members() -> None:
     assert code_of(world.ask(join())) == 81
     assert code_of(world.ask(join(api_version=4))) == 81
     waiter = world.submit(join(leader))
-    assert waiter not in world.answers
+    assert waiter not in world.responses
 
 
 def test_loaded_group_that_is_too_large_rejects_the_last_to_join() -> None:
@@ -294,7 +294,7 @@ def test_loaded_group_that_is_too_large_rejects_the_last_to_join() -> None:
     loaded = loaded.reload()
     assert loaded.group.state.value == "PreparingRebalance"
     waiters = [loaded.submit(join(one)) for one in ids]
-    assert [code_of(loaded.answers[one]) for one in waiters] == [0, 0, 81]
+    assert [code_of(loaded.responses[one]) for one in waiters] == [0, 0, 81]
     assert list(loaded.group.members) == ids[:2]
 
 
@@ -306,11 +306,11 @@ def test_pending_requests_of_a_leaving_member_fail() -> None:
     leader, follower = world.joined("A", "B")
     syncing = world.submit(sync(follower, 2))
     world.submit(leave(follower))
-    assert code_of(world.answers[syncing]) == 25
+    assert code_of(world.responses[syncing]) == 25
     joining = world.submit(join(client_id="C"))
     new = next(reversed(world.group.members))
     world.submit(leave(new))
-    assert code_of(world.answers[joining]) == 25
+    assert code_of(world.responses[joining]) == 25
     assert list(world.group.members) == [leader]
 
 

@@ -88,10 +88,10 @@ Event = Callable[[Scene], object]
 def request(make: Callable[[Scene], Operation]) -> Event:
     def event(scene: Scene) -> object:
         waiter = scene.submit(make(scene))
-        if waiter not in scene.answers:
+        if waiter not in scene.responses:
             return WAITS
-        answer = scene.answers[waiter]
-        return answer if isinstance(answer, tuple) else code_of(answer)
+        response = scene.responses[waiter]
+        return response if isinstance(response, tuple) else code_of(response)
 
     return event
 
@@ -100,7 +100,7 @@ def commit(make: Callable[[Scene], tuple[str, int]]) -> Event:
     def run(scene: Scene, state: GroupState, waiter: Waiter, turn: Turn) -> None:
         member_id, generation_id = make(scene)
         state.groups["g"].check_commit(member_id, None, generation_id, 9)
-        turn.answer(waiter, 0)
+        turn.respond(waiter, 0)
 
     return request(lambda scene: partial(run, scene))
 
@@ -114,9 +114,9 @@ def heartbeats_alone(scene: Scene) -> None:
 
 
 def described(scene: Scene) -> object:
-    answer = scene.ask(partial(describe_group, "g"))
-    assert isinstance(answer, DescribeGroupsResponse.DescribedGroup)
-    return answer.group_state
+    response = scene.ask(partial(describe_group, "g"))
+    assert isinstance(response, DescribeGroupsResponse.DescribedGroup)
+    return response.group_state
 
 
 EVENTS: dict[str, Event] = {
@@ -204,9 +204,9 @@ def test_every_event_in_every_state(state: ClassicGroupState, event: str) -> Non
     scene = Scene(state)
     group = scene.group
     generation_id = group.generation_id
-    answer = EVENTS[event](scene)
+    response = EVENTS[event](scene)
     expected, following = TABLE[event][COLUMNS.index(state)]
-    assert (answer, group.state) == (expected, following)
+    assert (response, group.state) == (expected, following)
     completed = following in (COMPLETING, EMPTY) and state is not following
     if completed and event != "silence" and event != "heartbeats alone":
         assert group.generation_id == generation_id + 1

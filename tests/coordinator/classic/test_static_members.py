@@ -26,7 +26,7 @@ def static_group() -> tuple[World, str, str]:
     leader = joined_as(world.ask(join(instance="a"))).member_id
     waiter = world.submit(join(instance="b"))
     world.submit(join(leader, "a"))
-    follower = joined_as(world.answers[waiter]).member_id
+    follower = joined_as(world.responses[waiter]).member_id
     world.submit(sync(leader, 2, {leader: b"1", follower: b"2"}, instance="a"))
     world.submit(sync(follower, 2, instance="b"))
     assert world.group.state.value == "Stable"
@@ -34,34 +34,34 @@ def static_group() -> tuple[World, str, str]:
 
 
 def test_static_member_joins_at_once_with_an_id_that_starts_with_its_instance_id() -> None:
-    answer = joined_as(World().ask(join(instance="node-7", api_version=9)))
-    assert answer.member_id == "node-7-uuid1"
+    response = joined_as(World().ask(join(instance="node-7", api_version=9)))
+    assert response.member_id == "node-7-uuid1"
 
 
 @pytest.mark.parametrize("version", [5, 9])
 def test_returning_static_follower_is_replaced_without_a_rebalance(version: int) -> None:
     world, leader, old = static_group()
-    answer = joined_as(world.ask(join(instance="b", api_version=version)))
-    assert (answer.generation_id, answer.leader, answer.members) == (2, leader, [])
-    assert not answer.skip_assignment
+    response = joined_as(world.ask(join(instance="b", api_version=version)))
+    assert (response.generation_id, response.leader, response.members) == (2, leader, [])
+    assert not response.skip_assignment
     assert code_of(world.ask(beat(leader, 2, "a"))) == 0
-    assert assigned(world.ask(sync(answer.member_id, 2, instance="b"))) == b"2"
+    assert assigned(world.ask(sync(response.member_id, 2, instance="b"))) == b"2"
     assert code_of(world.ask(beat(old, 2, "b"))) == 82
 
 
 def test_returning_static_leader_leads_but_does_not_assign() -> None:
     world, _, _ = static_group()
-    answer = joined_as(world.ask(join(instance="a", api_version=9)))
-    assert answer.skip_assignment
-    assert answer.leader == answer.member_id == world.group.leader_id
-    assert len(answer.members) == 2
+    response = joined_as(world.ask(join(instance="a", api_version=9)))
+    assert response.skip_assignment
+    assert response.leader == response.member_id == world.group.leader_id
+    assert len(response.members) == 2
 
 
 def test_old_client_gets_the_former_member_id_as_leader_when_it_returns() -> None:
     world, old, _ = static_group()
-    answer = joined_as(world.ask(join(instance="a", api_version=8)))
-    assert (answer.leader, answer.members, answer.skip_assignment) == (old, [], False)
-    assert world.group.leader_id == answer.member_id
+    response = joined_as(world.ask(join(instance="a", api_version=8)))
+    assert (response.leader, response.members, response.skip_assignment) == (old, [], False)
+    assert world.group.leader_id == response.member_id
 
 
 def test_returning_static_member_is_stored() -> None:
@@ -86,8 +86,8 @@ def test_static_member_that_returns_with_another_protocol_preference_causes_a_re
     leader = joined_as(world.ask(join(instance="a", protocols=both))).member_id
     world.submit(sync(leader, 1, instance="a"))
     waiter = world.submit(join(instance="a", protocols=both[::-1]))
-    answer = joined_as(world.answers[waiter])
-    assert (answer.generation_id, answer.protocol_name) == (2, "y")
+    response = joined_as(world.responses[waiter])
+    assert (response.generation_id, response.protocol_name) == (2, "y")
 
 
 def test_static_member_that_returns_with_other_metadata_causes_no_rebalance() -> None:
@@ -104,11 +104,11 @@ def test_static_member_that_returns_before_the_assignment_causes_a_rebalance() -
     leader = joined_as(world.ask(join(instance="a"))).member_id
     joining = world.submit(join(instance="b"))
     world.submit(join(leader, "a"))
-    follower = joined_as(world.answers[joining]).member_id
+    follower = joined_as(world.responses[joining]).member_id
     waiter = world.submit(sync(follower, 2, instance="b"))
     back = world.submit(join(instance="b"))
-    assert code_of(world.answers[waiter]) == 82
-    assert back not in world.answers
+    assert code_of(world.responses[waiter]) == 82
+    assert back not in world.responses
     assert code_of(world.ask(beat(leader, 2, "a"))) == 27
 
 
@@ -116,10 +116,10 @@ def test_a_waiting_member_that_is_replaced_is_fenced() -> None:
     world, _, old = static_group()
     first = world.submit(join(old, "b", protocols=CHANGED))
     second = world.submit(join(instance="b", protocols=CHANGED))
-    fenced = world.answers[first]
+    fenced = world.responses[first]
     assert isinstance(fenced, JoinGroupResponse)
     assert (fenced.error_code, fenced.member_id) == (82, old)
-    assert second not in world.answers
+    assert second not in world.responses
 
 
 def test_a_rebalance_keeps_static_members_that_have_not_joined() -> None:
@@ -128,7 +128,7 @@ def test_a_rebalance_keeps_static_members_that_have_not_joined() -> None:
     for _ in range(REBALANCE_MS // 5_000):
         world.submit(beat(follower, 2, "b"))
         world.pass_ms(5_000)
-    assert len(joined_as(world.answers[waiter]).members) == 2
+    assert len(joined_as(world.responses[waiter]).members) == 2
 
 
 def test_rebalance_that_no_static_member_joins_lasts_until_their_sessions_expire() -> None:
@@ -162,8 +162,8 @@ def test_member_id_without_the_instance_id_is_fenced(operation: str) -> None:
         "beat": beat("other", 2, "b"),
         "leave": leave(("other", "b")),
     }[operation]
-    answer = world.ask(asked)
-    assert answer == ((82,) if operation == "leave" else 82)
+    response = world.ask(asked)
+    assert response == ((82,) if operation == "leave" else 82)
 
 
 def test_issued_member_id_cannot_be_used_by_a_static_member() -> None:
@@ -178,7 +178,7 @@ def test_static_member_that_returns_before_its_sync_still_has_to_sync() -> None:
     leader = joined_as(world.ask(join(instance="a"))).member_id
     waiter = world.submit(join(instance="b"))
     world.submit(join(leader, "a"))
-    assert code_of(world.answers[waiter]) == 0
+    assert code_of(world.responses[waiter]) == 0
     world.submit(sync(leader, 2, instance="a"))
     new = joined_as(world.ask(join(instance="b"))).member_id
     for _ in range(REBALANCE_MS // 5_000):
@@ -199,7 +199,7 @@ def test_session_of_a_pending_sync_restarts_when_the_sync_fails() -> None:
         world.submit(beat(leader, 2, "a"))
         world.pass_ms(SESSION_MS - 1)
     world.submit(join(leader, "a", protocols=CHANGED))
-    assert code_of(world.answers[waiter]) == 27
+    assert code_of(world.responses[waiter]) == 27
     world.pass_ms(SESSION_MS - 1)
     assert follower in world.group.members
     world.pass_ms(1)

@@ -35,7 +35,7 @@ def test_metadata_that_no_member_has_any_longer_is_released(goes: str) -> None:
     world.submit(join(first))
     assert world.group.state.value == "CompletingRebalance"
     world.submit(leave(second) if goes == "it leaves" else join(second))
-    world.answers.clear()
+    world.responses.clear()
     assert world.group.state.value == "PreparingRebalance"
     assert holders(metadata) == before
 

@@ -68,7 +68,7 @@ class World:
         self.bytes_max = bytes_max
         self.state = GroupState(settings, lambda: f"uuid{next(numbers)}", lambda _: None)
         self.now_ms = 1_000
-        self.answers: dict[int, object] = {}
+        self.responses: dict[int, object] = {}
         self.records: list[KeyValue] = []
         self._waiters = count(1)
 
@@ -81,14 +81,14 @@ class World:
         except KafkaError as error:
             assert dump(self.state) == before, "a refusal changes nothing"
             assert not turn.records
-            assert not turn.answers
-            turn.answer(waiter, error.code)
+            assert not turn.responses
+            turn.respond(waiter, error.code)
         self._take(turn)
         return waiter
 
     def ask(self, operation: Operation) -> object:
         """Run an operation; return its response, or None if it waits."""
-        return self.answers.get(self.submit(operation))
+        return self.responses.get(self.submit(operation))
 
     def pass_ms(self, duration_ms: int) -> None:
         """Let time pass; each deadline is run when it is due."""
@@ -129,10 +129,10 @@ class World:
 
     def _take(self, turn: Turn) -> None:
         self.records += turn.records
-        for waiter, answer in turn.answers:
+        for waiter, response in turn.responses:
             assert isinstance(waiter, int)
-            assert waiter not in self.answers, "a waiter is answered once"
-            self.answers[waiter] = answer
+            assert waiter not in self.responses, "a waiter is answered once"
+            self.responses[waiter] = response
 
     # Groups in the initial states of tests.
 
@@ -153,7 +153,7 @@ class World:
             ids.append(next(reversed(self.group.members)))
             for earlier in ids[:-1]:
                 self.submit(join(earlier, client_id=name, **how))
-            assert code_of(self.answers[waiter]) == 0
+            assert code_of(self.responses[waiter]) == 0
         assert self.group.state.value == "CompletingRebalance"
         return ids
 
@@ -210,28 +210,28 @@ def leave(*identities: str | tuple[str, str | None]) -> Operation:
     return partial(leave_group, "g", leaving)
 
 
-def code_of(answer: object) -> int:
+def code_of(response: object) -> int:
     """Return the error code of a response, which must exist."""
-    assert answer is not None
-    if isinstance(answer, int):
-        return answer
-    code = getattr(answer, "error_code", 0)
+    assert response is not None
+    if isinstance(response, int):
+        return response
+    code = getattr(response, "error_code", 0)
     assert isinstance(code, int)
     return code
 
 
-def joined_as(answer: object) -> JoinGroupResponse:
+def joined_as(response: object) -> JoinGroupResponse:
     """Return the response to a successful JoinGroup."""
-    assert isinstance(answer, JoinGroupResponse)
-    assert answer.error_code == 0
-    return answer
+    assert isinstance(response, JoinGroupResponse)
+    assert response.error_code == 0
+    return response
 
 
-def assigned(answer: object) -> bytes:
+def assigned(response: object) -> bytes:
     """Return the assignment in the response to a successful SyncGroup."""
-    assert isinstance(answer, SyncGroupResponse)
-    assert answer.error_code == 0
-    return answer.assignment
+    assert isinstance(response, SyncGroupResponse)
+    assert response.error_code == 0
+    return response.assignment
 
 
 def dump(state: GroupState) -> object:

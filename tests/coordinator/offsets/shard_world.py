@@ -52,13 +52,13 @@ class ShardWorld:
             operation(self.shard, "waiter", turn)
         except KafkaError as error:
             assert not turn.records
-            assert not turn.answers
+            assert not turn.responses
             assert (self.rows(), set(self.shard.groups)) == (before, groups)
             return error.code
         self._take(turn)
-        ((waiter, answer),) = turn.answers
+        ((waiter, response),) = turn.responses
         assert waiter == "waiter"
-        return answer
+        return response
 
     def write(self, producer_id: int, row: Row, committed: Committed) -> None:
         """Add an offset of a transaction to the log."""
@@ -71,9 +71,9 @@ class ShardWorld:
         self._replay((producer_id, committed))
 
     def fetched(self, group_id: str, topics: Sequence[str] | None = None) -> Fetched:
-        answer = self.ask(partial(fetch_offsets, group_id, topics, [Reader()]))
-        assert isinstance(answer, Fetched)
-        return answer
+        response = self.ask(partial(fetch_offsets, group_id, topics, [Reader()]))
+        assert isinstance(response, Fetched)
+        return response
 
     def rows(self) -> dict[Row, Committed]:
         """Return all committed offsets."""

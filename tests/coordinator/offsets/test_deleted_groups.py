@@ -23,7 +23,7 @@ def begin(world: ShardWorld) -> Turn:
 def run(world: ShardWorld) -> list[Turn]:
     """Run turns until the deletion has a response."""
     turns: list[Turn] = []
-    while not turns or not turns[-1].answers:
+    while not turns or not turns[-1].responses:
         world.now_ms += 1
         turns.append(world._turn())
         world.shard.run_due(turns[-1])
@@ -42,10 +42,10 @@ def world() -> ShardWorld:
 
 def test_deletion_is_answered_after_the_last_tombstone(world: ShardWorld) -> None:
     first = begin(world)
-    assert first.answers == []
+    assert first.responses == []
     assert world.ask(partial(delete_group, "g")) == GroupIdNotFoundError.code
     turns = run(world)
-    assert turns[-1].answers == [("deletion", "g")]
+    assert turns[-1].responses == [("deletion", "g")]
     assert max(len(turn.records) for turn in [first, *turns]) <= IN_A_TURN + 1
     world.end(1, committed=True)
     assert world.rows() == world.reload().rows() == {}

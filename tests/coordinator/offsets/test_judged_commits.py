@@ -125,9 +125,9 @@ class Handled:
 
     def check(self) -> None:
         """Check each row's error, and that only the offsets of unchanged topics are stored."""
-        answer, broker = self.made, self._broker
-        assert isinstance(answer, OffsetCommitResponse | TxnOffsetCommitResponse)
-        topics: Sequence[Any] = answer.topics
+        response, broker = self.made, self._broker
+        assert isinstance(response, OffsetCommitResponse | TxnOffsetCommitResponse)
+        topics: Sequence[Any] = response.topics
         for name, topic in zip(TOPICS, topics, strict=True):
             codes = [row.error_code for row in topic.partitions]
             absent = UnknownTopicOrPartitionError.code

@@ -41,9 +41,9 @@ def fetched(broker: SimulatedBroker, request: OffsetFetchRequest, between: list[
     broker.run()
     reserve = finish(made.reply(results))
     assert isinstance(reserve, Reserve)
-    answer = finish(reserve.then())
-    assert isinstance(answer, OffsetFetchResponse)
-    (group,) = answer.groups
+    response = finish(reserve.then())
+    assert isinstance(response, OffsetFetchResponse)
+    (group,) = response.groups
     assert group.error_code == 0
     return {
         topic.topic_id: (row.committed_offset, row.error_code)

@@ -61,11 +61,11 @@ class Life:
                 self.rows[group_id, new.topic, new.partition] = number, new.offset
 
     def do_delete(self, group_id: str, chosen: list[tuple[str, int]]) -> None:
-        answer = self.world.ask(delete(group_id, *chosen))
+        response = self.world.ask(delete(group_id, *chosen))
         if group_id not in self.groups:
-            assert answer == 69
-        elif answer != TurnFullError.code:
-            assert answer == frozenset()
+            assert response == 69
+        elif response != TurnFullError.code:
+            assert response == frozenset()
             self.forget({(group_id, *place) for place in chosen})
 
     def forget(self, gone: set[Row]) -> None:

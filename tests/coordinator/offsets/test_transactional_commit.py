@@ -204,7 +204,7 @@ def test_offset_of_a_deleted_group_does_not_return_after_a_transaction(committed
     deletion = world._turn()
     delete_group("g", world.shard, "deletion", deletion)
     world._take(deletion)
-    assert deletion.answers == []
+    assert deletion.responses == []
     wanted = asked(at(9, partition=3))
     code = world.ask(partial(begin_commit, wanted))
     while world.shard.offsets.detached:

@@ -158,9 +158,9 @@ def test_transaction_stored_by_kafka_with_the_highest_epoch_can_end(
     world.pass_ms(TIMEOUT_MS + 1)
     assert {effect.transaction_version for effect in world.effects} <= {TV1}
     world.write_markers()
-    answer = producer(world.ask(init()))
-    assert isinstance(answer, tuple)
-    assert answer[0] >= 100
+    response = producer(world.ask(init()))
+    assert isinstance(response, tuple)
+    assert response[0] >= 100
 
 
 def test_without_a_free_producer_id_nothing_changes() -> None:

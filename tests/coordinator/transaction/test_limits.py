@@ -66,8 +66,8 @@ def test_ids_are_rejected_when_they_fill_the_memory(monkeypatch: pytest.MonkeyPa
 def test_long_ids_count_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_module, "BYTES_MAX", 100_000)
     world = World()
-    answers = [world.ask(init(name=f"{one}{'ü' * 16_000}")) for one in range(10)]
-    assert answers[-1] == REFUSED
+    responses = [world.ask(init(name=f"{one}{'ü' * 16_000}")) for one in range(10)]
+    assert responses[-1] == REFUSED
     assert len(world.shard.by_id) < 7
 
 

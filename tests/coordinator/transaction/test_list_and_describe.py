@@ -70,8 +70,8 @@ ALL = ["empty", "old", "new", "ended"]
 def test_only_transactions_that_pass_all_filters_are_listed(
     filters: TransactionFilters, names: list[str]
 ) -> None:
-    answer = World(*STORED).ask(list_transactions)
-    assert answer == STORED
+    response = World(*STORED).ask(list_transactions)
+    assert response == STORED
     assert [one.transactional_id for one in STORED if filters.take(one, NOW_MS)] == names
 
 

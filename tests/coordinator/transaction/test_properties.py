@@ -89,16 +89,16 @@ class Life:
         if wanted[0] >= 0 and wanted[1] < 0:
             return
         is_known = name in self.world.shard.by_id
-        answer = self.ask(init(*wanted, name=name))
-        if isinstance(answer, tuple):
-            assert answer[1] <= LAST
+        response = self.ask(init(*wanted, name=name))
+        if isinstance(response, tuple):
+            assert response[1] <= LAST
             # T11: a repeated request gets the same identity; a new client, or one whose id expired,
             # gets an unused identity.
             if which is None or not is_known:
-                assert answer not in self.given[name]
+                assert response not in self.given[name]
             else:
-                assert self.ask(init(*wanted, name=name)) == answer
-            self.given[name].append(answer)
+                assert self.ask(init(*wanted, name=name)) == response
+            self.given[name].append(response)
 
     def do_add(
         self, name: str, which: tuple[int, int], wanted: list[tuple[str, int]], version: int
@@ -112,23 +112,23 @@ class Life:
 
     def do_verify(self, name: str, which: tuple[int, int], wanted: list[tuple[str, int]]) -> None:
         identity = self.identity(name, which)
-        answer = self.world.ask(verify(*identity, *wanted, name=name))
-        if isinstance(answer, dict) and 0 in answer.values():
+        response = self.world.ask(verify(*identity, *wanted, name=name))
+        if isinstance(response, dict) and 0 in response.values():
             assert self.world.one(name).state is ONGOING
 
     def do_end(self, name: str, which: tuple[int, int], is_commit: bool, version: int) -> None:
         identity = self.identity(name, which)
         end = commit if is_commit else abort
-        answer = self.world.ask(end(*identity, name=name, version=version))
+        response = self.world.ask(end(*identity, name=name, version=version))
         self.check_records()
-        if not isinstance(answer, EndTxnResponse):
+        if not isinstance(response, EndTxnResponse):
             return
         # A successful response reports the outcome of the client's own transaction, unless there
         # was nothing to decide.
         decided = self.outcomes.get((name, *identity))
         assert decided in (None, COMPLETE_COMMIT if is_commit else COMPLETE_ABORT)
         if version == TV2:
-            given = producer(answer)
+            given = producer(response)
             assert isinstance(given, tuple)
             assert given[1] <= LAST
             self.given[name].append(given)

@@ -34,4 +34,4 @@ def test_markers_and_deleted_topics_do_not_change_a_transaction_shard() -> None:
     shard.replay_marker(7, committed=True)
     shard.topics_deleted({"t": bytes(16)}, turn)
     assert world.dump() == before
-    assert not any((turn.records, turn.answers, turn.effects))
+    assert not any((turn.records, turn.responses, turn.effects))

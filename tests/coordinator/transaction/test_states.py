@@ -52,24 +52,24 @@ def request(operation: Operation) -> Event:
 
 def codes(operation: Operation) -> Event:
     def event(world: World) -> object:
-        answer = world.ask(operation)
-        return tuple(answer.values()) if isinstance(answer, dict) else answer
+        response = world.ask(operation)
+        return tuple(response.values()) if isinstance(response, dict) else response
 
     return event
 
 
 def described(world: World) -> object:
-    answer = world.ask(partial(describe_transaction, "x"))
-    assert isinstance(answer, DescribeTransactionsResponse.TransactionState)
-    return answer.transaction_state
+    response = world.ask(partial(describe_transaction, "x"))
+    assert isinstance(response, DescribeTransactionsResponse.TransactionState)
+    return response.transaction_state
 
 
 def listed(world: World) -> object:
     open_states = {ONGOING, PREPARE_COMMIT, PREPARE_ABORT}
-    answer = world.ask(list_transactions)
-    assert isinstance(answer, tuple)
+    response = world.ask(list_transactions)
+    assert isinstance(response, tuple)
     filters = TransactionFilters(states=open_states)
-    return sum(filters.take(one, world.now_ms) for one in answer)
+    return sum(filters.take(one, world.now_ms) for one in response)
 
 
 def told(producer_id: int, epoch: int) -> Event:
@@ -180,9 +180,9 @@ def test_the_table_has_every_event() -> None:
 def test_every_event_in_every_state(state: TransactionState, event: str) -> None:
     world = World(transaction(state))
     before, records, asked = world.one(), len(world.records), list(world.effects)
-    answer = EVENTS[event](world)
+    response = EVENTS[event](world)
     expected, following = TABLE[event][COLUMNS.index(state)]
-    assert answer == expected
+    assert response == expected
     if following == GONE:
         assert not world.shard.by_id
         assert len(world.records) == records + 1

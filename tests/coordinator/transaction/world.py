@@ -73,12 +73,12 @@ class World:
             operation(self.shard, "waiter", turn)
         except KafkaError as error:
             assert self.dump() == before, "a refusal changes nothing"
-            assert not any((turn.records, turn.answers, turn.effects))
+            assert not any((turn.records, turn.responses, turn.effects))
             return error.code
         self._take(turn)
-        ((waiter, answer),) = turn.answers
+        ((waiter, response),) = turn.responses
         assert waiter == "waiter"
-        return answer
+        return response
 
     def pass_ms(self, duration_ms: int) -> None:
         """Let time pass; each deadline is run when it is due."""
@@ -219,13 +219,13 @@ def written(effect: WriteMarkers) -> Operation:
     )
 
 
-def producer(answer: object) -> object:
+def producer(response: object) -> object:
     """Return producer id and epoch of a response, or an error code; 0 if it has no id."""
-    if isinstance(answer, InitProducerIdResponse | EndTxnResponse):
-        assert answer.error_code == 0
-        has_none = answer.producer_id == -1 and isinstance(answer, EndTxnResponse)
-        return 0 if has_none else (answer.producer_id, answer.producer_epoch)
-    return 0 if answer is None else answer
+    if isinstance(response, InitProducerIdResponse | EndTxnResponse):
+        assert response.error_code == 0
+        has_none = response.producer_id == -1 and isinstance(response, EndTxnResponse)
+        return 0 if has_none else (response.producer_id, response.producer_epoch)
+    return 0 if response is None else response
 
 
 def shape(one: Transaction) -> tuple[TransactionState, int, int]:

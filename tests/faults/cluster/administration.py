@@ -85,9 +85,9 @@ def _reassigned(connection: Connection, wanted: Iterable[tuple[str, Sequence[int
         )
     topics = [of.ReassignableTopic(name=name, partitions=found) for name, found in rows.items()]
     request = of(timeout_ms=int(1000 * ATTEMPT_S), topics=topics)
-    answer = connection.ask(ALTER_PARTITION_REASSIGNMENTS, 0, request)
-    codes = {row.error_code for topic in answer.responses for row in topic.partitions}
-    return int(answer.error_code or max(codes, key=abs, default=NONE))
+    response = connection.ask(ALTER_PARTITION_REASSIGNMENTS, 0, request)
+    codes = {row.error_code for topic in response.responses for row in topic.partitions}
+    return int(response.error_code or max(codes, key=abs, default=NONE))
 
 
 def _elected(connection: Connection, _: str) -> int:

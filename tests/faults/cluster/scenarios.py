@@ -321,10 +321,10 @@ def _controller(address: str) -> int:
     )
     try:
         with Connection(address) as connection:
-            answer = connection.ask(DESCRIBE_QUORUM, 1, of(topics=[topic]))
+            response = connection.ask(DESCRIBE_QUORUM, 1, of(topics=[topic]))
     except OSError:
         return -1
-    return int(answer.topics[0].partitions[0].leader_id) if answer.topics else -1
+    return int(response.topics[0].partitions[0].leader_id) if response.topics else -1
 
 
 def wait_until_whole(cluster: Cluster, topics: Sequence[str] | None, patience_s: float) -> str:

@@ -28,7 +28,7 @@ def partitions(address: str, topics: Iterable[str] | None) -> list[Partition]:
     of = m.MetadataRequest.MetadataRequestTopic
     wanted = None if topics is None else [of(name=name) for name in topics]
     with Connection(address) as connection:
-        answer = connection.ask(METADATA, VERSION, m.MetadataRequest(topics=wanted))
+        response = connection.ask(METADATA, VERSION, m.MetadataRequest(topics=wanted))
     return sorted(
         Partition(
             f"{topic.name}-{row.partition_index}",
@@ -37,6 +37,6 @@ def partitions(address: str, topics: Iterable[str] | None) -> list[Partition]:
             tuple(sorted(row.isr_nodes)),
             tuple(sorted(row.replica_nodes)),
         )
-        for topic in answer.topics
+        for topic in response.topics
         for row in topic.partitions
     )

@@ -39,7 +39,7 @@ class Noted:
         self.owned: list[Owned] = []
         self.commits: list[OffsetCommitted] = []
         self.fetches: list[OffsetFetched] = []
-        self.answers = 0
+        self.responses = 0
         self._lock, self._offset = Lock(), 0
 
     def next_offset(self) -> int:
@@ -138,10 +138,10 @@ class Life(ABC):
 
     def _ask(self, api_key: int, version: int, request: Any) -> Any:
         while True:
-            answer = self._line.ask(api_key, version, request)
-            self._noted.answers += 1
-            if getattr(answer, "error_code", NONE) not in LOADING:
-                return answer
+            response = self._line.ask(api_key, version, request)
+            self._noted.responses += 1
+            if getattr(response, "error_code", NONE) not in LOADING:
+                return response
             time.sleep(0.01)
 
     def _commit(self) -> None:
@@ -160,8 +160,8 @@ class Life(ABC):
         )
         code = None
         try:
-            answer = self._line.ask(Keys.OFFSET_COMMIT, 9, request)
-            code = answer.topics[0].partitions[0].error_code
+            response = self._line.ask(Keys.OFFSET_COMMIT, 9, request)
+            code = response.topics[0].partitions[0].error_code
         finally:
             if code is None or code == NONE:
                 done = OffsetCommitted(partition, offset, code == NONE, time.monotonic())
@@ -176,11 +176,11 @@ class Life(ABC):
             group_id=self._noted.group, topics=[wanted]
         )
         began = time.monotonic()
-        answer = self._line.ask(Keys.OFFSET_FETCH, 9, m.OffsetFetchRequest(groups=[asked]))
-        if answer.groups[0].error_code == NONE:
+        response = self._line.ask(Keys.OFFSET_FETCH, 9, m.OffsetFetchRequest(groups=[asked]))
+        if response.groups[0].error_code == NONE:
             self._noted.fetches.extend(
                 OffsetFetched(row.partition_index, row.committed_offset, began)
-                for row in answer.groups[0].topics[0].partitions
+                for row in response.groups[0].topics[0].partitions
             )
 
     @abstractmethod
@@ -237,17 +237,17 @@ class ClassicLife(Life):
             protocol_name="range",
             assignments=given,
         )
-        answer = self._ask(Keys.SYNC_GROUP, 5, request)
-        if answer.error_code == UNKNOWN_MEMBER_ID:
+        response = self._ask(Keys.SYNC_GROUP, 5, request)
+        if response.error_code == UNKNOWN_MEMBER_ID:
             self.member_id = ""
-        if answer.error_code != NONE:
-            assert answer.error_code in (
+        if response.error_code != NONE:
+            assert response.error_code in (
                 UNKNOWN_MEMBER_ID,
                 ILLEGAL_GENERATION,
                 REBALANCE_IN_PROGRESS,
-            ), answer
+            ), response
             return False
-        self.partitions = list(answer.assignment)
+        self.partitions = list(response.assignment)
         now = time.monotonic()
         self._noted.owned.extend(
             Owned(self.member_id, self.generation, partition, now, now)
@@ -302,16 +302,16 @@ class ConsumerLife(Life):
 
     def _exchange(self, *, subscribes: bool) -> bool:
         sent = time.monotonic()
-        answer = self._ask(Keys.CONSUMER_GROUP_HEARTBEAT, 1, self._request(subscribes=subscribes))
-        if answer.error_code != NONE:
+        response = self._ask(Keys.CONSUMER_GROUP_HEARTBEAT, 1, self._request(subscribes=subscribes))
+        if response.error_code != NONE:
             fenced = (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH)
-            assert answer.error_code in fenced, answer
+            assert response.error_code in fenced, response
             self._give_up(list(self._since), self._heard)
             return False
         self._heard = sent
-        self.generation = answer.member_epoch
-        if answer.assignment is not None:
-            self._take(answer.assignment.topic_partitions)
+        self.generation = response.member_epoch
+        if response.assignment is not None:
+            self._take(response.assignment.topic_partitions)
         return True
 
     def _take(self, assigned: list[Any]) -> None:

@@ -60,10 +60,10 @@ class ClassicGroup:
             protocol_type="consumer",
             protocols=[protocol],
         )
-        answer = connection.ask(Keys.JOIN_GROUP, 9, request)
+        response = connection.ask(Keys.JOIN_GROUP, 9, request)
         is_new = not member_id and instance is None
-        assert answer.error_code == (MEMBER_ID_REQUIRED if is_new else NONE), answer
-        return answer
+        assert response.error_code == (MEMBER_ID_REQUIRED if is_new else NONE), response
+        return response
 
     def _sync(self, connection: Connection, joined: Any, instance: str | None = None) -> None:
         part = m.SyncGroupRequest.SyncGroupRequestAssignment
@@ -80,9 +80,9 @@ class ClassicGroup:
             protocol_name="range",
             assignments=given,
         )
-        answer = connection.ask(Keys.SYNC_GROUP, 5, request)
-        assert answer.error_code == NONE
-        assert answer.assignment == b"of " + joined.member_id.encode()
+        response = connection.ask(Keys.SYNC_GROUP, 5, request)
+        assert response.error_code == NONE
+        assert response.assignment == b"of " + joined.member_id.encode()
 
     def _beat(self, connection: Connection, member_id: str, instance: str | None = None) -> int:
         request = m.HeartbeatRequest(
@@ -140,11 +140,11 @@ class ConsumerGroup:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             assert time.monotonic() < deadline, "the member gets nothing"
-            answer = self.beat(connection)
-            assert answer.error_code == NONE, answer
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                self.owned = answer.assignment.topic_partitions
+            response = self.beat(connection)
+            assert response.error_code == NONE, response
+            self.epoch = response.member_epoch
+            if response.assignment is not None:
+                self.owned = response.assignment.topic_partitions
             if self.epoch > before and len(self.owned) == len(topics):
                 break
         assert self.beat(connection).error_code == NONE
@@ -173,5 +173,5 @@ def commit(
         group_instance_id=instance,
         topics=[m.OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=[row])],
     )
-    answer = connection.ask(Keys.OFFSET_COMMIT, 9, request)
-    return int(answer.topics[0].partitions[0].error_code)
+    response = connection.ask(Keys.OFFSET_COMMIT, 9, request)
+    return int(response.topics[0].partitions[0].error_code)

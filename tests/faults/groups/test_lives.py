@@ -103,8 +103,8 @@ def create_orders(connection: Connection) -> None:
     topic = m.CreateTopicsRequest.CreatableTopic(
         name="orders", num_partitions=PARTITIONS, replication_factor=1
     )
-    answer = connection.ask(Keys.CREATE_TOPICS, 7, m.CreateTopicsRequest(topics=[topic]))
-    assert [row.error_code for row in answer.topics] == [NONE]
+    response = connection.ask(Keys.CREATE_TOPICS, 7, m.CreateTopicsRequest(topics=[topic]))
+    assert [row.error_code for row in response.topics] == [NONE]
     find_coordinator(connection, 0, "any")
 
 

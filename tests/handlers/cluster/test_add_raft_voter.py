@@ -15,7 +15,7 @@ def test_quorum_without_a_controller_listener_accepts_no_voters(
         voter_id=2,
         voter_directory_id=bytes(15) + b"2",
     )
-    answer = broker.ask(request, 0)
-    assert isinstance(answer, AddRaftVoterResponse)
-    assert answer.error_code == UnsupportedVersionError.code
-    assert "controller.listener.names" in (answer.error_message or "")
+    response = broker.ask(request, 0)
+    assert isinstance(response, AddRaftVoterResponse)
+    assert response.error_code == UnsupportedVersionError.code
+    assert "controller.listener.names" in (response.error_message or "")

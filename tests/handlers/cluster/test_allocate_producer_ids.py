@@ -13,9 +13,9 @@ UNKNOWN_SERVER_ERROR = -1
 
 def allocate(world: ClusterWorld, process: Process, code: int = 0) -> tuple[int, int, int]:
     request = AllocateProducerIdsRequest(broker_id=process.node_id, broker_epoch=process.epoch)
-    answer = world.ask(request, code=code)
-    assert isinstance(answer, AllocateProducerIdsResponse)
-    return answer.error_code, answer.producer_id_start, answer.producer_id_len
+    response = world.ask(request, code=code)
+    assert isinstance(response, AllocateProducerIdsResponse)
+    return response.error_code, response.producer_id_start, response.producer_id_len
 
 
 def test_brokers_get_consecutive_blocks() -> None:

@@ -32,9 +32,9 @@ def world_of(*replicas: int, elr: bool = True) -> ClusterWorld:
     return world
 
 
-def code_of(answer: AssignReplicasToDirsResponse) -> int:
-    assert answer.error_code == 0
-    return answer.directories[0].topics[0].partitions[0].error_code
+def code_of(response: AssignReplicasToDirsResponse) -> int:
+    assert response.error_code == 0
+    return response.directories[0].topics[0].partitions[0].error_code
 
 
 def test_leader_that_lost_its_replica_is_replaced_by_an_isr_member() -> None:
@@ -139,8 +139,8 @@ def test_request_above_the_limit_changes_partitions_up_to_the_limit(
     monkeypatch.setattr(outcome, "RECORDS_MAX", 3)
     world = ClusterWorld((1, 2, 3))
     world.make_topic(*[(1, 2, 3)] * 5)
-    answer = world.assign(world.processes[1], LOST, *range(5), 0)
-    codes = [found.error_code for found in answer.directories[0].topics[0].partitions]
+    response = world.assign(world.processes[1], LOST, *range(5), 0)
+    codes = [found.error_code for found in response.directories[0].topics[0].partitions]
     assert codes == [0] * 3 + [PolicyViolationError.code] * 2 + [0]
     assert len(world.last_batch) == 3
 

@@ -37,8 +37,8 @@ def test_broker_that_asks_to_stay_fenced_stays_fenced() -> None:
 
 def test_a_heartbeat_that_changes_nothing_proposes_nothing() -> None:
     world = ClusterWorld([1])
-    answer = world.heartbeat(world.processes[1])
-    assert (answer.error_code, answer.is_fenced, answer.should_shut_down) == (0, False, False)
+    response = world.heartbeat(world.processes[1])
+    assert (response.error_code, response.is_fenced, response.should_shut_down) == (0, False, False)
     assert world.last_batch == ()
 
 
@@ -116,8 +116,8 @@ def test_a_broker_is_cordoned_and_fenced_by_one_heartbeat() -> None:
 def test_rule_40_a_controlled_shutdown_moves_leaders_and_leaves_every_isr() -> None:
     world = ClusterWorld([1, 2, 3])
     world.make_topic([1, 2, 3], [2, 1, 3])
-    answer = world.heartbeat(world.processes[1], shut_down=True)
-    assert (answer.is_fenced, answer.should_shut_down) == (False, False)
+    response = world.heartbeat(world.processes[1], shut_down=True)
+    assert (response.is_fenced, response.should_shut_down) == (False, False)
     broker = world.image.brokers[1]
     assert (broker.fenced, broker.in_controlled_shutdown) == (False, True)
     for index in range(2):
@@ -136,8 +136,8 @@ def test_rule_40_a_broker_stops_when_all_active_brokers_have_applied_the_changes
     world.heartbeat(three, offset=behind)
     assert not world.heartbeat(one, shut_down=True).should_shut_down
     world.heartbeat(three, offset=moved)
-    answer = world.heartbeat(one, shut_down=True)
-    assert (answer.should_shut_down, answer.is_fenced) == (True, True)
+    response = world.heartbeat(one, shut_down=True)
+    assert (response.should_shut_down, response.is_fenced) == (True, True)
     assert world.image.brokers[1].fenced
 
 
@@ -157,8 +157,8 @@ def test_rule_40_a_new_controller_waits_for_leader_changes_of_its_predecessor() 
 def test_broker_that_leads_nothing_stops_at_once() -> None:
     world = ClusterWorld([1, 2, 3])
     world.make_topic([1, 2, 3])
-    answer = world.heartbeat(world.processes[2], shut_down=True)
-    assert (answer.should_shut_down, answer.is_fenced) == (True, True)
+    response = world.heartbeat(world.processes[2], shut_down=True)
+    assert (response.should_shut_down, response.is_fenced) == (True, True)
     assert world.partition().isr == (1, 3)
     fenced = world.start(4)
     assert world.heartbeat(fenced, shut_down=True).should_shut_down

@@ -27,9 +27,9 @@ UNSUPPORTED, DUPLICATE, NOT_REGISTERED, OTHER_CLUSTER, INVALID = 35, 101, 102, 1
 
 
 def codes(world: ClusterWorld, request: BrokerRegistrationRequest) -> tuple[int, int]:
-    answer = world.ask(request)
-    assert isinstance(answer, BrokerRegistrationResponse)
-    return answer.error_code, answer.broker_epoch
+    response = world.ask(request)
+    assert isinstance(response, BrokerRegistrationResponse)
+    return response.error_code, response.broker_epoch
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -46,9 +46,9 @@ def test_a_broker_is_registered_fenced_in_every_version(version: int) -> None:
 def test_only_the_active_controller_registers() -> None:
     world = ClusterWorld()
     request = registration(1, 7)
-    answer = world.decide(lambda context: handle(context._replace(active=None), request))
-    assert isinstance(answer, BrokerRegistrationResponse)
-    assert (answer.error_code, answer.broker_epoch) == (NOT_CONTROLLER, -1)
+    response = world.decide(lambda context: handle(context._replace(active=None), request))
+    assert isinstance(response, BrokerRegistrationResponse)
+    assert (response.error_code, response.broker_epoch) == (NOT_CONTROLLER, -1)
 
 
 def test_rule_36_another_process_is_a_duplicate_while_the_session_is_valid() -> None:
@@ -197,8 +197,8 @@ def test_rule_37_an_unclean_process_is_removed_from_every_isr_and_elr_at_registr
     world.stop_hearing_of(1)
     epoch = world.processes[1].epoch
     known = clean and version > 2
-    answer = world.register(1, 7, stopped_in=epoch if known else -1, version=version)
-    assert answer.error_code == 0
+    response = world.register(1, 7, stopped_in=epoch if known else -1, version=version)
+    assert response.error_code == 0
     *changes, registered = world.last_batch
     assert [type(change) for change in changes] == [PartitionChangeRecord] * 2
     assert isinstance(registered, RegisterBrokerRecord)
@@ -233,9 +233,9 @@ def test_rule_37_an_unregistered_broker_cannot_prove_a_clean_shutdown() -> None:
 
 def test_uncommitted_registration_starts_no_session() -> None:
     world = ClusterWorld()
-    answer = world.ask(registration(1, 7), code=NOT_CONTROLLER)
-    assert isinstance(answer, BrokerRegistrationResponse)
-    assert (answer.error_code, answer.broker_epoch) == (NOT_CONTROLLER, -1)
+    response = world.ask(registration(1, 7), code=NOT_CONTROLLER)
+    assert isinstance(response, BrokerRegistrationResponse)
+    assert (response.error_code, response.broker_epoch) == (NOT_CONTROLLER, -1)
     assert world.active.sessions.by_id == {}
 
 

@@ -23,9 +23,9 @@ def register(world: ClusterWorld, incarnation: int, code: int = 0) -> tuple[int,
         listeners=[listener],
         features=[feature],
     )
-    answer = world.ask(request, code=code)
-    assert isinstance(answer, ControllerRegistrationResponse)
-    return answer.error_code, answer.error_message
+    response = world.ask(request, code=code)
+    assert isinstance(response, ControllerRegistrationResponse)
+    return response.error_code, response.error_message
 
 
 def test_new_process_replaces_the_previous_one() -> None:
@@ -57,9 +57,9 @@ def test_invalid_controller_id_or_host_is_rejected(controller_id: int, hosts: li
     world = ClusterWorld()
     of = ControllerRegistrationRequest
     listeners = [of.Listener(name=f"L{at}", host=host, port=1) for at, host in enumerate(hosts)]
-    answer = world.ask(
+    response = world.ask(
         of(controller_id=controller_id, incarnation_id=bytes(16), listeners=listeners, features=[])
     )
-    assert isinstance(answer, ControllerRegistrationResponse)
-    assert answer.error_code == INVALID_REQUEST
+    assert isinstance(response, ControllerRegistrationResponse)
+    assert response.error_code == INVALID_REQUEST
     assert world.image.controllers == {}

@@ -27,9 +27,9 @@ def alter(broker: SimulatedBroker, value: str | None, node: str = "1") -> tuple[
     resource = request.AlterConfigsResource(
         resource_type=RESOURCE_BROKER, resource_name=node, configs=[change]
     )
-    answer: Any = broker.ask(request(resources=[resource]), 1)
+    response: Any = broker.ask(request(resources=[resource]), 1)
     broker.run()
-    return answer.responses[0].error_code, answer.responses[0].error_message
+    return response.responses[0].error_code, response.responses[0].error_message
 
 
 def upgraded(config: dict[str, str] | None = None) -> SimulatedBroker:
@@ -37,22 +37,22 @@ def upgraded(config: dict[str, str] | None = None) -> SimulatedBroker:
     update = UpdateFeaturesRequest.FeatureUpdateKey(
         feature=METADATA_VERSION, max_version_level=CORDONED_DIRECTORIES_LEVEL, upgrade_type=1
     )
-    answer: Any = broker.ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
-    assert answer.error_code == 0, answer
+    response: Any = broker.ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
+    assert response.error_code == 0, response
     broker.run()
     return broker
 
 
 def create(broker: SimulatedBroker, name: str) -> tuple[int, str | None]:
     topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    answer: Any = broker.ask(CreateTopicsRequest(topics=[topic]), 7)
-    return answer.topics[0].error_code, answer.topics[0].error_message
+    response: Any = broker.ask(CreateTopicsRequest(topics=[topic]), 7)
+    return response.topics[0].error_code, response.topics[0].error_message
 
 
 def is_cordoned(broker: SimulatedBroker) -> bool:
-    answer: Any = broker.ask(DescribeLogDirsRequest(topics=[]), 5)
-    assert broker.image.brokers[1].is_cordoned is answer.results[0].is_cordoned
-    return bool(answer.results[0].is_cordoned)
+    response: Any = broker.ask(DescribeLogDirsRequest(topics=[]), 5)
+    assert broker.image.brokers[1].is_cordoned is response.results[0].is_cordoned
+    return bool(response.results[0].is_cordoned)
 
 
 def test_cordoned_directory_gets_no_new_partitions() -> None:

@@ -14,17 +14,17 @@ def describe(
     request = DescribeClusterRequest(
         endpoint_type=endpoint_type, include_cluster_authorized_operations=operations
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, DescribeClusterResponse)
-    return answer
+    response = broker.ask(request, version)
+    assert isinstance(response, DescribeClusterResponse)
+    return response
 
 
 @pytest.mark.parametrize("version", range(3))
 def test_the_cluster_is_described_in_every_version(broker: SimulatedBroker, version: int) -> None:
-    answer = describe(broker, version)
-    assert (answer.error_code, answer.cluster_id) == (0, broker.identity.cluster_id)
-    assert answer.controller_id == 1
-    assert [(b.broker_id, b.host, b.port, b.rack) for b in answer.brokers] == [
+    response = describe(broker, version)
+    assert (response.error_code, response.cluster_id) == (0, broker.identity.cluster_id)
+    assert response.controller_id == 1
+    assert [(b.broker_id, b.host, b.port, b.rack) for b in response.brokers] == [
         (1, "127.0.0.1", 9092, None)
     ]
 

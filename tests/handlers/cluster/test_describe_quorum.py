@@ -11,9 +11,9 @@ def describe(
 ) -> DescribeQuorumResponse:
     partition = DescribeQuorumRequest.PartitionData(partition_index=index)
     topic = DescribeQuorumRequest.TopicData(topic_name=name, partitions=[partition])
-    answer = broker.ask(DescribeQuorumRequest(topics=[topic]), version)
-    assert isinstance(answer, DescribeQuorumResponse)
-    return answer
+    response = broker.ask(DescribeQuorumRequest(topics=[topic]), version)
+    assert isinstance(response, DescribeQuorumResponse)
+    return response
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -11,7 +11,7 @@ def test_quorum_without_a_controller_listener_has_no_other_voters(
     request = RemoveRaftVoterRequest(
         cluster_id=None, voter_id=2, voter_directory_id=bytes(15) + b"2"
     )
-    answer = broker.ask(request, 0)
-    assert isinstance(answer, RemoveRaftVoterResponse)
-    assert answer.error_code == UnsupportedVersionError.code
-    assert "controller.listener.names" in (answer.error_message or "")
+    response = broker.ask(request, 0)
+    assert isinstance(response, RemoveRaftVoterResponse)
+    assert response.error_code == UnsupportedVersionError.code
+    assert "controller.listener.names" in (response.error_message or "")

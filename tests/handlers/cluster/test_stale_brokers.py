@@ -10,9 +10,9 @@ from tests.handlers.cluster_world import SESSION_NS, ClusterWorld
 
 
 def fence(world: ClusterWorld, code: int = 0) -> bool:
-    answer = world.decide(fence_one, code=code)
-    assert isinstance(answer, BrokerHeartbeatResponse)
-    return answer.is_fenced and not answer.error_code
+    response = world.decide(fence_one, code=code)
+    assert isinstance(response, BrokerHeartbeatResponse)
+    return response.is_fenced and not response.error_code
 
 
 def fenced(world: ClusterWorld) -> set[int]:

@@ -11,9 +11,9 @@ INVALID_REQUEST, NOT_REGISTERED = 42, 102
 
 
 def unregister(broker: SimulatedBroker, broker_id: int) -> tuple[int, str | None]:
-    answer = broker.ask(UnregisterBrokerRequest(broker_id=broker_id))
-    assert isinstance(answer, UnregisterBrokerResponse)
-    return answer.error_code, answer.error_message
+    response = broker.ask(UnregisterBrokerRequest(broker_id=broker_id))
+    assert isinstance(response, UnregisterBrokerResponse)
+    return response.error_code, response.error_message
 
 
 @pytest.mark.parametrize("broker_id", [77, -1, GONE])

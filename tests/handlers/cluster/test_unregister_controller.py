@@ -14,9 +14,9 @@ GONE = 2
 
 
 def unregister(world: ClusterWorld, controller_id: int, code: int = 0) -> tuple[int, str | None]:
-    answer = world.ask(UnregisterControllerRequest(controller_id=controller_id), code=code)
-    assert isinstance(answer, UnregisterControllerResponse)
-    return answer.error_code, answer.error_message
+    response = world.ask(UnregisterControllerRequest(controller_id=controller_id), code=code)
+    assert isinstance(response, UnregisterControllerResponse)
+    return response.error_code, response.error_message
 
 
 @pytest.fixture

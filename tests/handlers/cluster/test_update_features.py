@@ -29,9 +29,9 @@ def ask(
 ) -> UpdateFeaturesResponse:
     keys = [_key(*update, version) for update in updates]
     request = UpdateFeaturesRequest(feature_updates=keys, validate_only=validate_only)
-    answer = broker.ask(request, version)
-    assert isinstance(answer, UpdateFeaturesResponse)
-    return answer
+    response = broker.ask(request, version)
+    assert isinstance(response, UpdateFeaturesResponse)
+    return response
 
 
 def _key(name: str, level: int, kind: int, version: int) -> UpdateFeaturesRequest.FeatureUpdateKey:
@@ -45,12 +45,12 @@ def _key(name: str, level: int, kind: int, version: int) -> UpdateFeaturesReques
 
 def refusal(broker: SimulatedBroker, *updates: Update, version: int = 2) -> str:
     before = dict(broker.image.features)
-    answer = ask(broker, *updates, version=version)
-    assert answer.error_code == INVALID
-    assert answer.error_message is not None
-    assert answer.error_message.startswith(ALL_FAILED)
+    response = ask(broker, *updates, version=version)
+    assert response.error_code == INVALID
+    assert response.error_message is not None
+    assert response.error_message.startswith(ALL_FAILED)
     assert broker.image.features == before
-    return answer.error_message.removeprefix(ALL_FAILED)
+    return response.error_message.removeprefix(ALL_FAILED)
 
 
 def invalid(name: str, level: int, reason: str) -> str:
@@ -95,8 +95,8 @@ def test_version_0_cannot_downgrade_even_with_its_flag(broker: SimulatedBroker) 
 
 def test_levels_go_down_and_up(broker: SimulatedBroker) -> None:
     for level, kind in [(1, SAFE), (0, UNSAFE), (2, UPGRADE)]:
-        answer = ask(broker, (TRANSACTION, level, kind))
-        assert (answer.error_code, answer.error_message) == (0, None)
+        response = ask(broker, (TRANSACTION, level, kind))
+        assert (response.error_code, response.error_message) == (0, None)
         assert broker.image.features.get(TRANSACTION, 0) == level
 
 
@@ -109,9 +109,11 @@ def test_a_downgrade_type_does_not_upgrade(broker: SimulatedBroker) -> None:
 @pytest.mark.parametrize("version", range(3))
 def test_results_are_named_before_version_2(broker: SimulatedBroker, version: int) -> None:
     twice = [(TRANSACTION, 2, UPGRADE)] * 2
-    answer = ask(broker, *twice, version=version)
-    assert (answer.error_code, answer.error_message) == (0, None)
-    named = [(result.feature, result.error_code, result.error_message) for result in answer.results]
+    response = ask(broker, *twice, version=version)
+    assert (response.error_code, response.error_message) == (0, None)
+    named = [
+        (result.feature, result.error_code, result.error_message) for result in response.results
+    ]
     assert named == ([(TRANSACTION, 0, "NONE")] * 2 if version < 2 else [])
 
 

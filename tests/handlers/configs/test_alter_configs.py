@@ -22,7 +22,7 @@ def test_failed_append_fails_only_the_resources_in_it() -> None:
     )
     reply = finish(finish(alter_configs.handle(new_context(), request)).reply(56))
     assert isinstance(reply, AlterConfigsResponse)
-    assert [answer.error_code for answer in reply.responses] == [56, 3]
+    assert [response.error_code for response in reply.responses] == [56, 3]
 
 
 def test_alter_configs_replaces_all_settings_of_a_resource() -> None:

@@ -50,14 +50,14 @@ def alter(
     proposal = finish(incremental_alter_configs.handle(context, request))
     reply = finish(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
-    (answer,) = reply.responses
-    assert (answer.resource_type, answer.resource_name) == (kind, name)
+    (response,) = reply.responses
+    assert (response.resource_type, response.resource_name) == (kind, name)
     changes = []
     for record in proposal.records:
         assert isinstance(record, ConfigRecord)
         assert (record.resource_type, record.resource_name) == (kind, name)
         changes.append((record.name, record.value))
-    return changes, answer.error_code, answer.error_message
+    return changes, response.error_code, response.error_message
 
 
 def test_set_and_delete_become_records() -> None:
@@ -304,7 +304,7 @@ def test_resource_named_twice_is_rejected_both_times() -> None:
     assert list(proposal.records) == []
     reply = finish(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
-    assert [answer.error_code for answer in reply.responses] == [42, 42]
+    assert [response.error_code for response in reply.responses] == [42, 42]
 
 
 def test_a_message_fits_into_every_version_of_the_answer() -> None:
@@ -413,7 +413,7 @@ def altered_brokers(*names: str) -> tuple[list[str], list[int]]:
     reply = finish(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     records = [record for record in proposal.records if isinstance(record, ConfigRecord)]
-    return [r.resource_name for r in records], [answer.error_code for answer in reply.responses]
+    return [r.resource_name for r in records], [response.error_code for response in reply.responses]
 
 
 @pytest.mark.parametrize("name", ["1", "01", "+1", "0000000001"])
@@ -478,8 +478,8 @@ def test_client_of_the_controller_cannot_cordon_more_directories(
         caller=Call(1, listener="CONTROLLER"),
     )
     row = (CORDONED, SET if value is not None else DELETE, value)
-    answer = alter(direct, row, kind=BROKER, name="1")[1:]
-    assert answer == ((0, None) if is_subset else (40, NO_SUBSET))
+    response = alter(direct, row, kind=BROKER, name="1")[1:]
+    assert response == ((0, None) if is_subset else (40, NO_SUBSET))
     sent_on = direct._replace(is_forwarded=True)
     assert alter(sent_on, row, kind=BROKER, name="1")[2] != NO_SUBSET
 

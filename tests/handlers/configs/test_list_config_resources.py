@@ -10,10 +10,12 @@ TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def listed(context: Context, kinds: list[int]) -> tuple[int, list[tuple[int, str]]]:
-    answer = finish(
+    response = finish(
         list_config_resources.handle(context, ListConfigResourcesRequest(resource_types=kinds))
     )
-    return answer.error_code, [(r.resource_type, r.resource_name) for r in answer.config_resources]
+    return response.error_code, [
+        (r.resource_type, r.resource_name) for r in response.config_resources
+    ]
 
 
 def test_resources_that_may_have_settings_are_listed() -> None:

@@ -23,9 +23,9 @@ def described(
     request = ConsumerGroupDescribeRequest(
         group_ids=list(group_ids), include_authorized_operations=operations
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, ConsumerGroupDescribeResponse)
-    return answer.groups
+    response = broker.ask(request, version)
+    assert isinstance(response, ConsumerGroupDescribeResponse)
+    return response.groups
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -94,7 +94,7 @@ def test_naming_a_group_many_times_does_not_multiply_the_reply() -> None:
 def test_describe_groups_does_not_find_a_consumer_group() -> None:
     broker = broker_with_topic()
     beat(broker)
-    answer = broker.ask(DescribeGroupsRequest(groups=["g"]), 6)
-    assert isinstance(answer, DescribeGroupsResponse)
-    assert answer.groups[0].error_code == GroupIdNotFoundError.code
-    assert answer.groups[0].group_state == "Dead"
+    response = broker.ask(DescribeGroupsRequest(groups=["g"]), 6)
+    assert isinstance(response, DescribeGroupsResponse)
+    assert response.groups[0].error_code == GroupIdNotFoundError.code
+    assert response.groups[0].group_state == "Dead"

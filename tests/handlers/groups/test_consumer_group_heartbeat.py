@@ -72,14 +72,14 @@ def beat(
             "topic_partitions": [],
         }
     request = ConsumerGroupHeartbeatRequest(**fields | changes)  # type: ignore[arg-type]
-    answer = broker.ask(request, version)
-    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-    return answer
+    response = broker.ask(request, version)
+    assert isinstance(response, ConsumerGroupHeartbeatResponse)
+    return response
 
 
-def partitions(answer: ConsumerGroupHeartbeatResponse) -> Sequence[int]:
-    assert answer.assignment is not None
-    return [number for row in answer.assignment.topic_partitions for number in row.partitions]
+def partitions(response: ConsumerGroupHeartbeatResponse) -> Sequence[int]:
+    assert response.assignment is not None
+    return [number for row in response.assignment.topic_partitions for number in row.partitions]
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -105,14 +105,14 @@ def set_for_group(broker: SimulatedBroker, **values: str) -> None:
             for name, value in values.items()
         ],
     )
-    answer: Any = broker.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert answer.responses[0].error_code == 0, answer
+    response: Any = broker.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert response.responses[0].error_code == 0, response
 
 
 def is_member(broker: SimulatedBroker) -> bool:
     """Return whether the group has a member; a heartbeat would extend the session."""
-    answer: Any = broker.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
-    return bool(answer.groups[0].members)
+    response: Any = broker.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
+    return bool(response.groups[0].members)
 
 
 @pytest.mark.parametrize(("interval_ms", "epoch"), [("0", FIRST + 1), ("1000", FIRST)])
@@ -188,14 +188,14 @@ def test_member_of_version_0_can_get_its_id_from_the_coordinator() -> None:
 def test_invalid_request_fails_with_a_reason(
     epoch: int, changes: dict[str, Any], message: str
 ) -> None:
-    answer = beat(broker_with_topic(), epoch, **changes)
-    assert (answer.error_code, answer.error_message) == (InvalidRequestError.code, message)
+    response = beat(broker_with_topic(), epoch, **changes)
+    assert (response.error_code, response.error_message) == (InvalidRequestError.code, message)
 
 
 def test_unknown_assignor_is_rejected() -> None:
-    answer = beat(broker_with_topic(), server_assignor="mine")
-    assert answer.error_code == UnsupportedAssignorError.code
-    assert answer.error_message == (
+    response = beat(broker_with_topic(), server_assignor="mine")
+    assert response.error_code == UnsupportedAssignorError.code
+    assert response.error_message == (
         "ServerAssignor mine is not supported. Supported assignors: uniform, range."
     )
 
@@ -213,15 +213,17 @@ def test_regular_expression_must_match_the_whole_topic_name() -> None:
 
 @pytest.mark.parametrize("regex", ["(", "(?=t)t", "t\\1"])
 def test_expression_that_re2_rejects_is_rejected(regex: str) -> None:
-    answer = beat(broker_with_topic(), subscribed_topic_regex=regex)
-    assert answer.error_code == InvalidRegularExpressionError.code
-    assert (answer.error_message or "").startswith(f"SubscribedTopicRegex `{regex}` is not a valid")
+    response = beat(broker_with_topic(), subscribed_topic_regex=regex)
+    assert response.error_code == InvalidRegularExpressionError.code
+    assert (response.error_message or "").startswith(
+        f"SubscribedTopicRegex `{regex}` is not a valid"
+    )
 
 
 def test_more_topics_than_a_turn_can_process_are_rejected() -> None:
     names = [f"t{number}" for number in range(NAMES_MAX + 1)]
-    answer = beat(broker_with_topic(), subscribed_topic_names=names)
-    assert answer.error_code == InvalidRequestError.code
+    response = beat(broker_with_topic(), subscribed_topic_names=names)
+    assert response.error_code == InvalidRequestError.code
 
 
 def test_new_topic_is_assigned_to_its_subscriber() -> None:
@@ -229,9 +231,9 @@ def test_new_topic_is_assigned_to_its_subscriber() -> None:
     assert partitions(beat(broker)) == []
     topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
     broker.ask(CreateTopicsRequest(topics=[topic]), 7)
-    answer = beat(broker, FIRST, topic_partitions=[])
-    assert answer.member_epoch == FIRST + 1
-    assert partitions(answer) == [0, 1]
+    response = beat(broker, FIRST, topic_partitions=[])
+    assert response.member_epoch == FIRST + 1
+    assert partitions(response) == [0, 1]
 
 
 def test_a_silent_member_is_removed() -> None:
@@ -275,9 +277,9 @@ def test_consumer_group_accepts_classic_members() -> None:
 
 
 def types(broker: SimulatedBroker) -> dict[str, tuple[str, str]]:
-    answer = broker.ask(ListGroupsRequest(), 5)
-    assert isinstance(answer, ListGroupsResponse)
-    return {row.group_id: (row.group_type, row.group_state) for row in answer.groups}
+    response = broker.ask(ListGroupsRequest(), 5)
+    assert isinstance(response, ListGroupsResponse)
+    return {row.group_id: (row.group_type, row.group_state) for row in response.groups}
 
 
 def test_offsets_survive_a_change_of_the_group_type() -> None:
@@ -344,13 +346,13 @@ def test_offsets_of_subscribed_topics_are_kept() -> None:
     commit(broker, "m", FIRST)
     one = OffsetDeleteRequest.OffsetDeleteRequestPartition()
     topic = OffsetDeleteRequest.OffsetDeleteRequestTopic(name="t", partitions=[one])
-    answers = []
+    responses = []
     for epoch in (FIRST, -1):
         beat(broker, epoch)
-        answer = broker.ask(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
-        assert isinstance(answer, OffsetDeleteResponse)
-        answers.append(answer.topics[0].partitions[0].error_code)
-    assert answers == [86, 0]
+        response = broker.ask(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
+        assert isinstance(response, OffsetDeleteResponse)
+        responses.append(response.topics[0].partitions[0].error_code)
+    assert responses == [86, 0]
 
 
 def test_empty_group_without_offsets_is_removed() -> None:
@@ -370,9 +372,9 @@ def commit(broker: SimulatedBroker, member_id: str, epoch: int, version: int = 9
         generation_id_or_member_epoch=epoch,
         topics=[topic],
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, OffsetCommitResponse)
-    return answer.topics[0].partitions[0].error_code
+    response = broker.ask(request, version)
+    assert isinstance(response, OffsetCommitResponse)
+    return response.topics[0].partitions[0].error_code
 
 
 def fetched(broker: SimulatedBroker, member_id: str | None, epoch: int) -> tuple[int, int | None]:
@@ -381,17 +383,17 @@ def fetched(broker: SimulatedBroker, member_id: str | None, epoch: int) -> tuple
     group = of.OffsetFetchRequestGroup(
         group_id="g", member_id=member_id, member_epoch=epoch, topics=[topic]
     )
-    answer = broker.ask(of(groups=[group]), 9)
-    assert isinstance(answer, OffsetFetchResponse)
-    (found,) = answer.groups
+    response = broker.ask(of(groups=[group]), 9)
+    assert isinstance(response, OffsetFetchResponse)
+    (found,) = response.groups
     offset = found.topics[0].partitions[0].committed_offset if found.topics else None
     return found.error_code, offset
 
 
 def deleted(broker: SimulatedBroker) -> int:
-    answer = broker.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
-    assert isinstance(answer, DeleteGroupsResponse)
-    return answer.results[0].error_code
+    response = broker.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
+    assert isinstance(response, DeleteGroupsResponse)
+    return response.results[0].error_code
 
 
 def test_epoch_before_the_first_assignment_is_fenced() -> None:

@@ -12,9 +12,9 @@ from tests.support.simulated.broker import SimulatedBroker
 
 
 def deleted(broker: SimulatedBroker, *group_ids: str, version: int = 2) -> list[tuple[str, int]]:
-    answer = broker.ask(DeleteGroupsRequest(groups_names=list(group_ids)), version)
-    assert isinstance(answer, DeleteGroupsResponse)
-    return [(result.group_id, result.error_code) for result in answer.results]
+    response = broker.ask(DeleteGroupsRequest(groups_names=list(group_ids)), version)
+    assert isinstance(response, DeleteGroupsResponse)
+    return [(result.group_id, result.error_code) for result in response.results]
 
 
 @pytest.mark.parametrize("version", range(4))

@@ -12,9 +12,9 @@ def described(
     broker: SimulatedBroker, version: int, *, operations: bool = False
 ) -> list[DescribeGroupsResponse.DescribedGroup]:
     request = DescribeGroupsRequest(groups=["g", "none"], include_authorized_operations=operations)
-    answer = broker.ask(request, version)
-    assert isinstance(answer, DescribeGroupsResponse)
-    return answer.groups
+    response = broker.ask(request, version)
+    assert isinstance(response, DescribeGroupsResponse)
+    return response.groups
 
 
 @pytest.mark.parametrize("version", range(7))

@@ -68,13 +68,13 @@ def test_group_with_more_offsets_than_fit_into_a_batch_can_be_deleted() -> None:
             assert set(commit(broker, places, topic=f"orders{number}")) == {0}
     deletion = broker.send(DeleteGroupsRequest(groups_names=["g"]), 2)
     broker.run()
-    assert broker.answer(deletion) is None
+    assert broker.response(deletion) is None
     for _ in range(4 * MANY):
         pass_ms(broker, 1)
-        if (answer := broker.answer(deletion)) is not None:
+        if (response := broker.response(deletion)) is not None:
             break
-    assert isinstance(answer, DeleteGroupsResponse)
-    assert [row.error_code for row in answer.results] == [0]
+    assert isinstance(response, DeleteGroupsResponse)
+    assert [row.error_code for row in response.results] == [0]
 
 
 def test_naming_a_group_many_times_does_not_multiply_the_reply() -> None:
@@ -94,18 +94,18 @@ def test_naming_a_group_many_times_does_not_multiply_its_offsets(
     broker = broker_with_topic()
     commit(broker, {0: 1, 1: 1, 2: 1})
     named = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
-    answer = broker.ask(OffsetFetchRequest(groups=[named] * 4), 9)
-    assert isinstance(answer, OffsetFetchResponse)
-    assert [group.error_code for group in answer.groups] == [0, 0, 15, 15]
-    assert [len(group.topics) for group in answer.groups] == [1, 1, 0, 0]
+    response = broker.ask(OffsetFetchRequest(groups=[named] * 4), 9)
+    assert isinstance(response, OffsetFetchResponse)
+    assert [group.error_code for group in response.groups] == [0, 0, 15, 15]
+    assert [len(group.topics) for group in response.groups] == [1, 1, 0, 0]
 
 
 def test_member_whose_metadata_fits_no_record_is_rejected() -> None:
     broker = broker_with_coordinator()
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=bytes(3_000_000))
-    answer = broker.ask(join_request(protocols=[protocol]), 3)
-    assert isinstance(answer, JoinGroupResponse)
-    assert answer.error_code != 0
+    response = broker.ask(join_request(protocols=[protocol]), 3)
+    assert isinstance(response, JoinGroupResponse)
+    assert response.error_code != 0
 
 
 def test_lowered_max_message_bytes_rejects_only_larger_commits() -> None:

@@ -13,15 +13,15 @@ from tests.support.simulated.broker import SimulatedBroker
 @pytest.mark.parametrize("version", range(10))
 def test_a_member_joins_in_every_version(version: int) -> None:
     broker = broker_with_coordinator()
-    answer = broker.ask(join_request(), version)
-    assert isinstance(answer, JoinGroupResponse)
+    response = broker.ask(join_request(), version)
+    assert isinstance(response, JoinGroupResponse)
     if version >= 4:
-        assert (answer.error_code, answer.member_id[:5]) == (79, "test-")
-        assert answer.protocol_name == (None if version >= 7 else "")
-        answer = broker.ask(join_request(answer.member_id), version)
-        assert isinstance(answer, JoinGroupResponse)
-    assert (answer.error_code, answer.generation_id, answer.protocol_name) == (0, 1, "range")
-    assert answer.leader == answer.member_id == answer.members[0].member_id
+        assert (response.error_code, response.member_id[:5]) == (79, "test-")
+        assert response.protocol_name == (None if version >= 7 else "")
+        response = broker.ask(join_request(response.member_id), version)
+        assert isinstance(response, JoinGroupResponse)
+    assert (response.error_code, response.generation_id, response.protocol_name) == (0, 1, "range")
+    assert response.leader == response.member_id == response.members[0].member_id
 
 
 @pytest.mark.parametrize(
@@ -38,16 +38,16 @@ def test_a_member_joins_in_every_version(version: int) -> None:
 )
 @pytest.mark.parametrize("version", [0, 4, 6, 7, 9])
 def test_bad_input_is_rejected(version: int, changes: dict[str, Any], code: int) -> None:
-    answer = broker_with_coordinator().ask(join_request(**changes), version)
-    assert isinstance(answer, JoinGroupResponse)
-    assert (answer.error_code, answer.member_id) == (code, changes.get("member_id", ""))
-    assert answer.protocol_name == (None if version >= 7 else "")
+    response = broker_with_coordinator().ask(join_request(**changes), version)
+    assert isinstance(response, JoinGroupResponse)
+    assert (response.error_code, response.member_id) == (code, changes.get("member_id", ""))
+    assert response.protocol_name == (None if version >= 7 else "")
 
 
 def test_without_the_offsets_topic_there_is_no_coordinator() -> None:
-    answer = SimulatedBroker().ask(join_request())
-    assert isinstance(answer, JoinGroupResponse)
-    assert answer.error_code == 15
+    response = SimulatedBroker().ask(join_request())
+    assert isinstance(response, JoinGroupResponse)
+    assert response.error_code == 15
 
 
 def test_second_member_is_answered_when_the_first_rejoins() -> None:
@@ -56,11 +56,11 @@ def test_second_member_is_answered_when_the_first_rejoins() -> None:
     assert isinstance(first, JoinGroupResponse)
     waiting = broker.send(join_request(), 3)
     broker.run()
-    assert broker.answer(waiting) is None
+    assert broker.response(waiting) is None
     broker.ask(join_request(first.member_id), 3)
-    answer = broker.answer(waiting)
-    assert isinstance(answer, JoinGroupResponse)
-    assert (answer.generation_id, answer.members) == (2, [])
+    response = broker.response(waiting)
+    assert isinstance(response, JoinGroupResponse)
+    assert (response.generation_id, response.members) == (2, [])
 
 
 def test_version_0_waits_for_the_session_timeout() -> None:
@@ -68,8 +68,8 @@ def test_version_0_waits_for_the_session_timeout() -> None:
     broker.ask(join_request(), 0)
     waiting = broker.send(join_request(), 0)
     broker.run()
-    assert broker.answer(waiting) is None
+    assert broker.response(waiting) is None
     pass_ms(broker, 10_000)
-    answer = broker.answer(waiting)
-    assert isinstance(answer, JoinGroupResponse)
-    assert answer.generation_id == 2
+    response = broker.response(waiting)
+    assert isinstance(response, JoinGroupResponse)
+    assert response.generation_id == 2

@@ -16,9 +16,9 @@ def test_before_version_3_one_member_leaves(version: int) -> None:
     request = LeaveGroupRequest(group_id="g", member_id=joined(broker))
     codes = []
     for _ in range(2):
-        answer = broker.ask(request, version)
-        assert isinstance(answer, LeaveGroupResponse)
-        codes.append(answer.error_code)
+        response = broker.ask(request, version)
+        assert isinstance(response, LeaveGroupResponse)
+        codes.append(response.error_code)
     assert codes == [0, 25]
 
 
@@ -26,10 +26,10 @@ def test_before_version_3_one_member_leaves(version: int) -> None:
 def test_since_version_3_each_member_has_its_result(version: int) -> None:
     broker = broker_with_coordinator()
     identities = [Identity(member_id=one) for one in ("x", joined(broker))]
-    answer = broker.ask(LeaveGroupRequest(group_id="g", members=identities), version)
-    assert isinstance(answer, LeaveGroupResponse)
-    assert answer.error_code == 0
-    assert [(one.member_id, one.error_code) for one in answer.members] == [
+    response = broker.ask(LeaveGroupRequest(group_id="g", members=identities), version)
+    assert isinstance(response, LeaveGroupResponse)
+    assert response.error_code == 0
+    assert [(one.member_id, one.error_code) for one in response.members] == [
         ("x", 25),
         (identities[1].member_id, 0),
     ]
@@ -38,10 +38,10 @@ def test_since_version_3_each_member_has_its_result(version: int) -> None:
 @pytest.mark.parametrize("count", [0, 1, AT_ONCE, AT_ONCE + 1])
 def test_a_group_that_does_not_exist_has_no_members(count: int) -> None:
     request = LeaveGroupRequest(group_id="g", members=[Identity(member_id="x")] * count)
-    answer = broker_with_coordinator().ask(request)
-    assert isinstance(answer, LeaveGroupResponse)
-    assert [one.error_code for one in answer.members] == [25] * count
-    assert answer.error_code == 0
+    response = broker_with_coordinator().ask(request)
+    assert isinstance(response, LeaveGroupResponse)
+    assert [one.error_code for one in response.members] == [25] * count
+    assert response.error_code == 0
 
 
 @pytest.mark.parametrize("version", [0, 5])

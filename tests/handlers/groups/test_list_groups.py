@@ -18,10 +18,10 @@ MANY = [f"group-{number}" for number in range(100)]
 
 
 def listed(broker: SimulatedBroker, version: int, **filters: Sequence[str]) -> list[str]:
-    answer = broker.ask(ListGroupsRequest(**filters), version)  # type: ignore[arg-type]
-    assert isinstance(answer, ListGroupsResponse)
-    assert answer.error_code == 0
-    return sorted(group.group_id for group in answer.groups)
+    response = broker.ask(ListGroupsRequest(**filters), version)  # type: ignore[arg-type]
+    assert isinstance(response, ListGroupsResponse)
+    assert response.error_code == 0
+    return sorted(group.group_id for group in response.groups)
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -29,10 +29,10 @@ def test_groups_of_all_shards_are_listed(version: int) -> None:
     broker = broker_with_coordinator()
     for group_id in MANY:
         joined(broker, group_id)
-    answer = broker.ask(ListGroupsRequest(), version)
-    assert isinstance(answer, ListGroupsResponse)
-    assert sorted(group.group_id for group in answer.groups) == sorted(MANY)
-    first = answer.groups[0]
+    response = broker.ask(ListGroupsRequest(), version)
+    assert isinstance(response, ListGroupsResponse)
+    assert sorted(group.group_id for group in response.groups) == sorted(MANY)
+    first = response.groups[0]
     assert first.protocol_type == "consumer"
     assert (first.group_state, first.group_type) == (
         "Stable" if version >= 4 else "",
@@ -60,6 +60,6 @@ def test_loading_shard_returns_an_error_and_a_shard_of_another_node_does_not(
     code: int, expected: int
 ) -> None:
     made = finish(_reserve([Coordinated(0, {}), Coordinated(code)]))
-    answer = finish(made.then()) if isinstance(made, Reserve) else made
-    assert isinstance(answer, ListGroupsResponse)
-    assert (answer.error_code, answer.groups) == (expected, [])
+    response = finish(made.then()) if isinstance(made, Reserve) else made
+    assert isinstance(response, ListGroupsResponse)
+    assert (response.error_code, response.groups) == (expected, [])

@@ -33,23 +33,23 @@ def test_leader_gets_the_assignment_it_sent(version: int) -> None:
         assignments=[part],
         **names(version),
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, SyncGroupResponse)
-    assert (answer.error_code, answer.assignment) == (0, b"mine")
+    response = broker.ask(request, version)
+    assert isinstance(response, SyncGroupResponse)
+    assert (response.error_code, response.assignment) == (0, b"mine")
     if version >= 5:
-        assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
+        assert (response.protocol_type, response.protocol_name) == ("consumer", "range")
 
 
 @pytest.mark.parametrize(("group_id", "code"), [("", 24), ("g", 25)])
 @pytest.mark.parametrize("version", range(6))
 def test_unknown_members_are_rejected(version: int, group_id: str, code: int) -> None:
     request = SyncGroupRequest(group_id=group_id, generation_id=1, member_id="x", **names(version))
-    answer = broker_with_coordinator().ask(request, version)
-    assert isinstance(answer, SyncGroupResponse)
-    assert answer.error_code == code
+    response = broker_with_coordinator().ask(request, version)
+    assert isinstance(response, SyncGroupResponse)
+    assert response.error_code == code
 
 
 def test_without_the_offsets_topic_there_is_no_coordinator() -> None:
-    answer = SimulatedBroker().ask(SyncGroupRequest(group_id="g", member_id="x"), 4)
-    assert isinstance(answer, SyncGroupResponse)
-    assert answer.error_code == 15
+    response = SimulatedBroker().ask(SyncGroupRequest(group_id="g", member_id="x"), 4)
+    assert isinstance(response, SyncGroupResponse)
+    assert response.error_code == 15

@@ -21,6 +21,6 @@ def test_from_version_5_on_a_sync_without_its_protocol_is_rejected(
     )
     for name, value in named.items() if version >= 5 else ():
         setattr(request, name, value)
-    answer = broker.ask(request, version)
-    assert isinstance(answer, SyncGroupResponse)
-    assert answer.error_code == code
+    response = broker.ask(request, version)
+    assert isinstance(response, SyncGroupResponse)
+    assert response.error_code == code

@@ -22,11 +22,11 @@ def move(broker: SimulatedBroker, *moves: Move, version: int = 2) -> dict[tuple[
         )
         for path, name, indexes in moves
     ]
-    answer = broker.ask(AlterReplicaLogDirsRequest(dirs=dirs), version)
-    assert isinstance(answer, AlterReplicaLogDirsResponse)
+    response = broker.ask(AlterReplicaLogDirsRequest(dirs=dirs), version)
+    assert isinstance(response, AlterReplicaLogDirsResponse)
     rows = [
         ((topic.topic_name, p.partition_index), p.error_code)
-        for topic in answer.results
+        for topic in response.results
         for p in topic.partitions
     ]
     assert len(dict(rows)) == len(rows), "each partition is answered once"

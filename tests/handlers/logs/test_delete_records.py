@@ -34,9 +34,9 @@ def delete(
         Topic(name=name, partitions=[Partition(partition_index=index, offset=offset)])
         for name, index, offset in asked
     ]
-    answer = broker.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000), version)
-    assert isinstance(answer, DeleteRecordsResponse)
-    return [(p.low_watermark, p.error_code) for t in answer.topics for p in t.partitions]
+    response = broker.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000), version)
+    assert isinstance(response, DeleteRecordsResponse)
+    return [(p.low_watermark, p.error_code) for t in response.topics for p in t.partitions]
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -37,9 +37,9 @@ def orders(broker: SimulatedBroker) -> None:
 def describe(
     broker: SimulatedBroker, topics: list[Asked] | None = None, version: int = 4
 ) -> dict[tuple[str, int], int]:
-    answer = broker.ask(DescribeLogDirsRequest(topics=topics), version)
-    assert isinstance(answer, DescribeLogDirsResponse)
-    (directory,) = answer.results
+    response = broker.ask(DescribeLogDirsRequest(topics=topics), version)
+    assert isinstance(response, DescribeLogDirsResponse)
+    (directory,) = response.results
     assert (directory.error_code, directory.log_dir) == (0, "memory")
     return {
         (topic.name, p.partition_index): p.partition_size
@@ -113,8 +113,8 @@ def test_failed_directory_is_an_error_as_in_kafka_and_a_full_one_is_a_state(
 
 def asked(broker: SimulatedBroker, version: int) -> DescribeLogDirsResponse.DescribeLogDirsResult:
     """Return the only directory, as a client decodes it."""
-    answer = broker.ask(DescribeLogDirsRequest(topics=None), version)
-    body = encode_message(answer, version)
+    response = broker.ask(DescribeLogDirsRequest(topics=None), version)
+    body = encode_message(response, version)
     read = decode_response(DESCRIBE_LOG_DIRS, version, body)
     assert isinstance(read, DescribeLogDirsResponse)
     (directory,) = read.results

@@ -28,9 +28,9 @@ def orders(broker: SimulatedBroker) -> None:
 
 def describe(broker: SimulatedBroker, name: str, index: int) -> Partition:
     topic = DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[index])
-    answer = broker.ask(DescribeProducersRequest(topics=[topic]))
-    assert isinstance(answer, DescribeProducersResponse)
-    return answer.topics[0].partitions[0]
+    response = broker.ask(DescribeProducersRequest(topics=[topic]))
+    assert isinstance(response, DescribeProducersResponse)
+    return response.topics[0].partitions[0]
 
 
 def test_producers_are_described(broker: SimulatedBroker) -> None:
@@ -43,9 +43,9 @@ def test_partition_named_many_times_is_described_once(
     broker: SimulatedBroker,
 ) -> None:
     topic = DescribeProducersRequest.TopicRequest(name="orders", partition_indexes=[0] * 1_000)
-    answer = broker.ask(DescribeProducersRequest(topics=[topic] * 3))
-    assert isinstance(answer, DescribeProducersResponse)
-    (described,) = answer.topics
+    response = broker.ask(DescribeProducersRequest(topics=[topic] * 3))
+    assert isinstance(response, DescribeProducersResponse)
+    (described,) = response.topics
     (partition,) = described.partitions
     assert len(partition.active_producers) == 1
 

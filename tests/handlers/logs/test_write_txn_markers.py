@@ -41,9 +41,9 @@ def mark(
             WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])
         ],
     )
-    answer = broker.ask(WriteTxnMarkersRequest(markers=[marker]), version)
-    assert isinstance(answer, WriteTxnMarkersResponse)
-    (row,) = answer.markers[0].topics[0].partitions
+    response = broker.ask(WriteTxnMarkersRequest(markers=[marker]), version)
+    assert isinstance(response, WriteTxnMarkersResponse)
+    (row,) = response.markers[0].topics[0].partitions
     return row.error_code
 
 
@@ -100,7 +100,7 @@ def test_abort_that_the_log_rejects_does_not_affect_the_groups(
     shard = broker.dispatcher._coordinators._groups.get(place.partitions[0])
     assert shard is not None
     machine = shard.machine
-    answered = mark(
+    on_response = mark(
         broker,
         (producer[0], epoch),
         place.partitions[0],
@@ -108,7 +108,7 @@ def test_abort_that_the_log_rejects_does_not_affect_the_groups(
         coordinator_epoch=coordinator_epoch,
         transaction_version=transaction_version,
     )
-    assert answered == code
+    assert on_response == code
     assert shard.machine is machine
 
 

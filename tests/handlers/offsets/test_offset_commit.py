@@ -124,9 +124,9 @@ def test_known_topic_without_a_coordinator_returns_coordinator_not_available(ver
 @pytest.mark.parametrize("version", range(2, 11))
 def test_member_without_an_assignment_gets_rebalance_in_progress(version: int) -> None:
     broker = broker_with_topic()
-    answer = broker.ask(join_request(), 3)
-    assert isinstance(answer, JoinGroupResponse)
-    member: dict[str, Any] = {"member_id": answer.member_id, "generation_id_or_member_epoch": 1}
+    response = broker.ask(join_request(), 3)
+    assert isinstance(response, JoinGroupResponse)
+    member: dict[str, Any] = {"member_id": response.member_id, "generation_id_or_member_epoch": 1}
     assert commit(broker, {0: 1, 3: 1}, version, **member) == [27, 3]
     assert fetch(broker, [0])[0][0] == -1
 
@@ -164,9 +164,9 @@ def test_last_offset_of_a_partition_named_twice_wins() -> None:
     request = OffsetCommitRequest(
         group_id="g", generation_id_or_member_epoch=-1, topics=[topic, topic]
     )
-    answer = broker.ask(request, 9)
-    assert isinstance(answer, OffsetCommitResponse)
-    assert [len(one.partitions) for one in answer.topics] == [2, 2]
+    response = broker.ask(request, 9)
+    assert isinstance(response, OffsetCommitResponse)
+    assert [len(one.partitions) for one in response.topics] == [2, 2]
     assert fetch(broker, [0])[0][0] == 4
 
 
@@ -183,8 +183,8 @@ def test_missing_metadata_is_fetched_as_an_empty_string() -> None:
 
 
 def test_request_without_topics_gets_a_reply_without_topics() -> None:
-    answer = broker_with_topic().ask(OffsetCommitRequest(group_id="g", topics=[]), 9)
-    assert answer == OffsetCommitResponse(topics=[])
+    response = broker_with_topic().ask(OffsetCommitRequest(group_id="g", topics=[]), 9)
+    assert response == OffsetCommitResponse(topics=[])
 
 
 def test_group_error_precedes_the_error_of_long_metadata() -> None:

@@ -17,10 +17,10 @@ def delete(
 ) -> tuple[int, list[int]]:
     rows = [OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=p) for p in partitions]
     asked = OffsetDeleteRequest.OffsetDeleteRequestTopic(name=topic, partitions=rows)
-    answer = broker.ask(OffsetDeleteRequest(group_id=group_id, topics=[asked]))
-    assert isinstance(answer, OffsetDeleteResponse)
-    codes = [row.error_code for one in answer.topics for row in one.partitions]
-    return answer.error_code, codes
+    response = broker.ask(OffsetDeleteRequest(group_id=group_id, topics=[asked]))
+    assert isinstance(response, OffsetDeleteResponse)
+    codes = [row.error_code for one in response.topics for row in one.partitions]
+    return response.error_code, codes
 
 
 def test_named_offsets_are_deleted_and_others_stay() -> None:

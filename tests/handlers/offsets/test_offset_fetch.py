@@ -59,9 +59,9 @@ def test_many_groups_are_fetched_at_once(version: int) -> None:
         commit(broker, {0: number}, group_id=f"g{number}")
     of = OffsetFetchRequest.OffsetFetchRequestGroup
     groups = [of(group_id=f"g{number}", topics=None) for number in (2, 0, 1)]
-    answer = broker.ask(OffsetFetchRequest(groups=groups), version)
-    assert isinstance(answer, OffsetFetchResponse)
-    found = [(g.group_id, g.topics[0].partitions[0].committed_offset) for g in answer.groups]
+    response = broker.ask(OffsetFetchRequest(groups=groups), version)
+    assert isinstance(response, OffsetFetchResponse)
+    found = [(g.group_id, g.topics[0].partitions[0].committed_offset) for g in response.groups]
     assert found == [("g2", 2), ("g0", 0), ("g1", 1)]
 
 
@@ -85,9 +85,9 @@ def test_without_the_offsets_topic_there_is_no_coordinator(version: int) -> None
         if version < 8
         else OffsetFetchRequest(groups=[group])
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, OffsetFetchResponse)
-    assert (answer.error_code if version < 8 else answer.groups[0].error_code) == 15
+    response = broker.ask(request, version)
+    assert isinstance(response, OffsetFetchResponse)
+    assert (response.error_code if version < 8 else response.groups[0].error_code) == 15
 
 
 def test_offsets_of_a_deleted_topic_are_removed_and_those_of_its_successor_stay() -> None:
@@ -161,9 +161,9 @@ def test_request_for_no_topics_differs_from_one_for_all(version: int) -> None:
         if version < 8
         else OffsetFetchRequest(groups=[of(group_id="g", topics=[])])
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, OffsetFetchResponse)
-    assert (answer.topics if version < 8 else answer.groups[0].topics) == []
+    response = broker.ask(request, version)
+    assert isinstance(response, OffsetFetchResponse)
+    assert (response.topics if version < 8 else response.groups[0].topics) == []
 
 
 @pytest.mark.parametrize("version", [1, 2, 9])
@@ -178,13 +178,13 @@ def test_all_topics_of_a_group_are_fetched_each_with_its_partitions() -> None:
     commit(broker, {1: 5}, topic="payments")
     for version in (8, 9, 10):
         of = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
-        answer = broker.ask(OffsetFetchRequest(groups=[of]), version)
-        assert isinstance(answer, OffsetFetchResponse)
+        response = broker.ask(OffsetFetchRequest(groups=[of]), version)
+        assert isinstance(response, OffsetFetchResponse)
         found = {
             (topic.topic_id if version >= 10 else topic.name): {
                 row.partition_index: row.committed_offset for row in topic.partitions
             }
-            for topic in answer.groups[0].topics
+            for topic in response.groups[0].topics
         }
         names = ("orders", "payments")
         first, second = (topic_id(broker, name) if version >= 10 else name for name in names)
@@ -192,15 +192,15 @@ def test_all_topics_of_a_group_are_fetched_each_with_its_partitions() -> None:
 
 
 def test_batched_request_without_groups_gets_a_reply_without_groups() -> None:
-    answer = broker_with_topic().ask(OffsetFetchRequest(groups=[]), 9)
-    assert isinstance(answer, OffsetFetchResponse)
-    assert answer.groups == []
+    response = broker_with_topic().ask(OffsetFetchRequest(groups=[]), 9)
+    assert isinstance(response, OffsetFetchResponse)
+    assert response.groups == []
 
 
 def test_a_group_that_is_named_twice_is_answered_twice() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 3})
     of = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
-    answer = broker.ask(OffsetFetchRequest(groups=[of, of]), 9)
-    assert isinstance(answer, OffsetFetchResponse)
-    assert [one.topics[0].partitions[0].committed_offset for one in answer.groups] == [3, 3]
+    response = broker.ask(OffsetFetchRequest(groups=[of, of]), 9)
+    assert isinstance(response, OffsetFetchResponse)
+    assert [one.topics[0].partitions[0].committed_offset for one in response.groups] == [3, 3]

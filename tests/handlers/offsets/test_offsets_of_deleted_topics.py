@@ -62,7 +62,7 @@ def test_offsets_reloaded_after_a_failed_append_are_removed_with_their_topic() -
     broker.run()
     broker.core.complete_append()
     broker.run()
-    assert broker.answer(request) is not None
+    assert broker.response(request) is not None
     pass_ms(broker, 10)  # the tombstones are being written
     broker.core.complete_append(56)
     broker.core.hold_appends = False

@@ -34,24 +34,24 @@ def entry(entity: Entity, limits: Mapping[str, float | None]) -> Entry:
 def alter(
     broker: SimulatedBroker, *entries: Entry, validate_only: bool = False
 ) -> list[tuple[int, str | None]]:
-    answer = broker.ask(
+    response = broker.ask(
         AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
     )
-    assert isinstance(answer, AlterClientQuotasResponse)
-    return [(entry.error_code, entry.error_message) for entry in answer.entries]
+    assert isinstance(response, AlterClientQuotasResponse)
+    return [(entry.error_code, entry.error_message) for entry in response.entries]
 
 
 def limit(
     broker: SimulatedBroker, entity: Entity, limits: Mapping[str, float | None]
 ) -> tuple[int, str | None]:
-    [answered] = alter(broker, entry(entity, limits))
-    return answered
+    [on_response] = alter(broker, entry(entity, limits))
+    return on_response
 
 
 def describe(
     broker: SimulatedBroker, *components: Component, strict: bool = False
 ) -> DescribeClientQuotasResponse:
-    answer = broker.ask(
+    response = broker.ask(
         DescribeClientQuotasRequest(
             components=[
                 DescribeClientQuotasRequest.ComponentData(
@@ -62,20 +62,20 @@ def describe(
             strict=strict,
         )
     )
-    assert isinstance(answer, DescribeClientQuotasResponse)
-    return answer
+    assert isinstance(response, DescribeClientQuotasResponse)
+    return response
 
 
 def described(
     broker: SimulatedBroker, *components: Component, strict: bool = False
 ) -> list[tuple[Entity, Mapping[str, float]]]:
-    answer = describe(broker, *components, strict=strict)
-    assert (answer.error_code, answer.error_message) == (0, "")
-    assert answer.entries is not None
+    response = describe(broker, *components, strict=strict)
+    assert (response.error_code, response.error_message) == (0, "")
+    assert response.entries is not None
     return [
         (
             {part.entity_type: part.entity_name for part in entry.entity},
             {value.key: value.value for value in entry.values},
         )
-        for entry in answer.entries
+        for entry in response.entries
     ]

@@ -109,14 +109,14 @@ def test_invalid_limits_are_rejected_with_a_message(
 
 
 def test_an_entity_that_is_named_twice_is_changed_once(broker: SimulatedBroker) -> None:
-    answered = alter(
+    result = alter(
         broker,
         entry(CLIENT, {"producer_byte_rate": 1.0}),
         entry({"user": None}, {"producer_byte_rate": 3.0}),
         entry(CLIENT, {"producer_byte_rate": 2.0}),
     )
     text = "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=a})"
-    assert answered == [(INVALID_REQUEST, text), (0, None)]
+    assert result == [(INVALID_REQUEST, text), (0, None)]
     assert described(broker) == [
         (CLIENT, {"producer_byte_rate": 1.0}),
         ({"user": None}, {"producer_byte_rate": 3.0}),

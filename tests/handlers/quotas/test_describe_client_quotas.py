@@ -85,5 +85,5 @@ def test_filter_selects_the_entities_that_it_names(
 def test_invalid_filter_is_rejected(
     broker: SimulatedBroker, components: tuple[Component, ...], code: int, text: str
 ) -> None:
-    answer = describe(broker, *components)
-    assert (answer.error_code, answer.error_message, answer.entries) == (code, text, None)
+    response = describe(broker, *components)
+    assert (response.error_code, response.error_message, response.entries) == (code, text, None)

@@ -40,10 +40,10 @@ def alter(
         deletions=[one for one in changes if isinstance(one, Deletion)],
         upsertions=[one for one in changes if isinstance(one, Upsertion)],
     )
-    answer = broker.ask(request)
-    assert isinstance(answer, AlterUserScramCredentialsResponse)
-    found = {one.user: (one.error_code, one.error_message) for one in answer.results}
-    assert len(found) == len(answer.results)
+    response = broker.ask(request)
+    assert isinstance(response, AlterUserScramCredentialsResponse)
+    found = {one.user: (one.error_code, one.error_message) for one in response.results}
+    assert len(found) == len(response.results)
     return found
 
 
@@ -54,14 +54,14 @@ def describe(
     all users.
     """
     of = DescribeUserScramCredentialsRequest
-    answer = broker.ask(of(users=[of.UserName(name=user) for user in users] or None))
-    assert isinstance(answer, DescribeUserScramCredentialsResponse)
-    assert (answer.error_code, answer.error_message) == (0, "")
+    response = broker.ask(of(users=[of.UserName(name=user) for user in users] or None))
+    assert isinstance(response, DescribeUserScramCredentialsResponse)
+    assert (response.error_code, response.error_message) == (0, "")
     return {
         one.user: (
             one.error_code,
             one.error_message,
             [(info.mechanism, info.iterations) for info in one.credential_infos],
         )
-        for one in answer.results
+        for one in response.results
     }

@@ -16,7 +16,7 @@ def test_without_an_authorizer_each_acl_is_rejected(
     creation = CreateAclsRequest.AclCreation(
         resource_type=2, resource_name="t", principal="User:a", host="*", operation=3
     )
-    answer = broker.ask(CreateAclsRequest(creations=[creation] * count), version)
-    assert isinstance(answer, CreateAclsResponse)
-    assert [(r.error_code, r.error_message) for r in answer.results] == [REFUSED] * count
+    response = broker.ask(CreateAclsRequest(creations=[creation] * count), version)
+    assert isinstance(response, CreateAclsResponse)
+    assert [(r.error_code, r.error_message) for r in response.results] == [REFUSED] * count
     assert broker.image.acls == {}

@@ -19,14 +19,14 @@ def test_delegation_token_is_rejected(
     request = CreateDelegationTokenRequest()
     if is_given:
         request.owner_principal_type, request.owner_principal_name = "User", owner
-    answer = broker.ask(request, version)
-    assert isinstance(answer, CreateDelegationTokenResponse)
-    assert answer.error_code == DelegationTokenRequestNotAllowedError.code
+    response = broker.ask(request, version)
+    assert isinstance(response, CreateDelegationTokenResponse)
+    assert response.error_code == DelegationTokenRequestNotAllowedError.code
     expected = owner if is_given else "ANONYMOUS"
-    assert (answer.principal_type, answer.principal_name) == ("User", expected)
-    assert (answer.token_id, answer.hmac) == ("", b"")
+    assert (response.principal_type, response.principal_name) == ("User", expected)
+    assert (response.token_id, response.hmac) == ("", b"")
     assert {
-        answer.issue_timestamp_ms,
-        answer.expiry_timestamp_ms,
-        answer.max_timestamp_ms,
+        response.issue_timestamp_ms,
+        response.expiry_timestamp_ms,
+        response.max_timestamp_ms,
     } == {-1}

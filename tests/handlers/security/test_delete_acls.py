@@ -14,7 +14,9 @@ def test_without_an_authorizer_each_filter_is_rejected(
     broker: SimulatedBroker, version: int, count: int
 ) -> None:
     acl_filter = DeleteAclsRequest.DeleteAclsFilter(resource_type_filter=1, operation=1)
-    answer = broker.ask(DeleteAclsRequest(filters=[acl_filter] * count), version)
-    assert isinstance(answer, DeleteAclsResponse)
-    refused = [(r.error_code, r.error_message, len(r.matching_acls)) for r in answer.filter_results]
+    response = broker.ask(DeleteAclsRequest(filters=[acl_filter] * count), version)
+    assert isinstance(response, DeleteAclsResponse)
+    refused = [
+        (r.error_code, r.error_message, len(r.matching_acls)) for r in response.filter_results
+    ]
     assert refused == [REFUSED] * count

@@ -12,7 +12,7 @@ from tests.support.simulated.broker import SimulatedBroker
 
 @pytest.mark.parametrize("version", range(1, 4))
 def test_delegation_tokens_are_rejected(broker: SimulatedBroker, version: int) -> None:
-    answer = broker.ask(DescribeDelegationTokenRequest(owners=None), version)
-    assert answer == DescribeDelegationTokenResponse(
+    response = broker.ask(DescribeDelegationTokenRequest(owners=None), version)
+    assert response == DescribeDelegationTokenResponse(
         error_code=DelegationTokenRequestNotAllowedError.code
     )

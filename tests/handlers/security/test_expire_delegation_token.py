@@ -12,7 +12,7 @@ from tests.support.simulated.broker import SimulatedBroker
 
 @pytest.mark.parametrize("version", range(1, 3))
 def test_delegation_token_is_rejected(broker: SimulatedBroker, version: int) -> None:
-    answer = broker.ask(ExpireDelegationTokenRequest(hmac=b"x"), version)
-    assert answer == ExpireDelegationTokenResponse(
+    response = broker.ask(ExpireDelegationTokenRequest(hmac=b"x"), version)
+    assert response == ExpireDelegationTokenResponse(
         error_code=DelegationTokenRequestNotAllowedError.code, expiry_timestamp_ms=-1
     )

@@ -9,8 +9,8 @@ from tests.support.simulated.broker import SimulatedBroker
 
 @pytest.mark.parametrize("version", range(3))
 def test_authentication_is_rejected(broker: SimulatedBroker, version: int) -> None:
-    answer = broker.ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0password"), version)
-    assert answer == SaslAuthenticateResponse(
+    response = broker.ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0password"), version)
+    assert response == SaslAuthenticateResponse(
         error_code=IllegalSaslStateError.code,
         error_message="SaslAuthenticate request received after successful authentication",
     )

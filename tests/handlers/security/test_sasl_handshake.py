@@ -10,5 +10,5 @@ from tests.support.simulated.broker import SimulatedBroker
 @pytest.mark.parametrize("version", range(2))
 @pytest.mark.parametrize("mechanism", ["PLAIN", ""])
 def test_handshake_is_rejected(broker: SimulatedBroker, version: int, mechanism: str) -> None:
-    answer = broker.ask(SaslHandshakeRequest(mechanism=mechanism), version)
-    assert answer == SaslHandshakeResponse(error_code=IllegalSaslStateError.code, mechanisms=[])
+    response = broker.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+    assert response == SaslHandshakeResponse(error_code=IllegalSaslStateError.code, mechanisms=[])

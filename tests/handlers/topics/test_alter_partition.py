@@ -32,9 +32,9 @@ def three(*, min_isr: int = 2) -> ClusterWorld:
 
 def refused(world: ClusterWorld, process: Process, code: int) -> bool:
     """Return whether a request of a process is rejected as a whole."""
-    answer = world.ask(alter_request(process))
-    assert isinstance(answer, AlterPartitionResponse)
-    return answer.error_code == code and not answer.topics
+    response = world.ask(alter_request(process))
+    assert isinstance(response, AlterPartitionResponse)
+    return response.error_code == code and not response.topics
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -235,9 +235,9 @@ def test_failed_partition_does_not_affect_the_others() -> None:
     request = alter_request(one, shrink(1), shrink(0), shrink(7), shrink(0))
     unknown = alter_request(one, shrink(0), topic_id=b"another topic id")
     request.topics += unknown.topics
-    answer = world.ask(request)
-    assert isinstance(answer, AlterPartitionResponse)
-    codes = [[partition.error_code for partition in topic.partitions] for topic in answer.topics]
+    response = world.ask(request)
+    assert isinstance(response, AlterPartitionResponse)
+    codes = [[partition.error_code for partition in topic.partitions] for topic in response.topics]
     assert codes == [
         [INVALID_REQUEST, 0, UNKNOWN_PARTITION, INVALID_UPDATE_VERSION],
         [UNKNOWN_TOPIC_ID],
@@ -253,6 +253,6 @@ def test_uncommitted_change_fails_the_whole_request() -> None:
         partition_epoch=0,
         new_isr_with_epochs=[AlterPartitionRequest.BrokerState(broker_id=1, broker_epoch=-1)],
     )
-    answer = world.ask(alter_request(world.processes[1], wanted), code=NOT_CONTROLLER)
-    assert isinstance(answer, AlterPartitionResponse)
-    assert (answer.error_code, answer.topics) == (NOT_CONTROLLER, [])
+    response = world.ask(alter_request(world.processes[1], wanted), code=NOT_CONTROLLER)
+    assert isinstance(response, AlterPartitionResponse)
+    assert (response.error_code, response.topics) == (NOT_CONTROLLER, [])

@@ -47,16 +47,16 @@ def ask(
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=timeout_ms, allow_replication_factor_change=any_factor, topics=topics
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, AlterPartitionReassignmentsResponse)
-    return answer
+    response = broker.ask(request, version)
+    assert isinstance(response, AlterPartitionReassignmentsResponse)
+    return response
 
 
-def results(answer: AlterPartitionReassignmentsResponse) -> list[tuple[int, str | None]]:
-    assert answer.error_code == 0
+def results(response: AlterPartitionReassignmentsResponse) -> list[tuple[int, str | None]]:
+    assert response.error_code == 0
     return [
         (partition.error_code, partition.error_message)
-        for topic in answer.responses
+        for topic in response.responses
         for partition in topic.partitions
     ]
 
@@ -89,9 +89,9 @@ def test_invalid_assignment_is_rejected(
     broker: SimulatedBroker, replicas: list[int], text: str, any_factor: bool
 ) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
-    answer = ask(broker, ("orders", 0, replicas), any_factor=any_factor)
-    assert answer.allow_replication_factor_change == any_factor
-    assert results(answer) == [(INVALID_ASSIGNMENT, text)]
+    response = ask(broker, ("orders", 0, replicas), any_factor=any_factor)
+    assert response.allow_replication_factor_change == any_factor
+    assert results(response) == [(INVALID_ASSIGNMENT, text)]
 
 
 def test_unknown_topics_and_partitions_are_reported(broker: SimulatedBroker) -> None:
@@ -108,16 +108,16 @@ def test_cancelling_without_a_reassignment_fails(broker: SimulatedBroker) -> Non
 
 
 def test_without_topics_the_message_is_empty(broker: SimulatedBroker) -> None:
-    answer = ask(broker, timeout_ms=0)
-    assert (answer.error_code, answer.error_message, answer.responses) == (0, "", [])
+    response = ask(broker, timeout_ms=0)
+    assert (response.error_code, response.error_message, response.responses) == (0, "", [])
 
 
 def test_expired_timeout_changes_nothing(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[SELF, GONE], isr=[SELF], leader=SELF)
-    answer = ask(broker, ("orders", 0, [SELF]), timeout_ms=0)
-    assert answer.error_code == TIMED_OUT
-    assert [p.error_code for t in answer.responses for p in t.partitions] == [TIMED_OUT]
+    response = ask(broker, ("orders", 0, [SELF]), timeout_ms=0)
+    assert response.error_code == TIMED_OUT
+    assert [p.error_code for t in response.responses for p in t.partitions] == [TIMED_OUT]
     assert orders(broker).replicas == (SELF, GONE)
 
 
@@ -143,8 +143,8 @@ def test_another_replica_leads_when_the_leader_is_removed(broker: SimulatedBroke
 def test_change_of_the_replication_factor_can_be_forbidden(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[GONE, SELF], isr=[SELF], leader=SELF)
-    answer = ask(broker, ("orders", 0, [SELF]), any_factor=False)
-    assert results(answer) == [(INVALID_FACTOR, "The replication factor is changed from 2 to 1")]
+    response = ask(broker, ("orders", 0, [SELF]), any_factor=False)
+    assert results(response) == [(INVALID_FACTOR, "The replication factor is changed from 2 to 1")]
     assert codes(broker, ("orders", 0, [SELF, GONE]), any_factor=False) == [0]
     assert orders(broker).replicas == (SELF, GONE)
 

@@ -42,9 +42,9 @@ def grow(
     request = CreatePartitionsRequest(
         topics=list(topics), timeout_ms=1000, validate_only=validate_only
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, CreatePartitionsResponse)
-    return [(result.name, result.error_code) for result in answer.results]
+    response = broker.ask(request, version)
+    assert isinstance(response, CreatePartitionsResponse)
+    return [(result.name, result.error_code) for result in response.results]
 
 
 @pytest.mark.parametrize("version", range(4))

@@ -40,10 +40,10 @@ def create(
     broker: SimulatedBroker, *topics: Topic, version: int = 7, validate_only: bool = False
 ) -> dict[str, Result]:
     request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    answer = broker.ask(request, version)
-    assert isinstance(answer, CreateTopicsResponse)
-    results = {result.name: result for result in answer.topics}
-    assert len(results) == len(answer.topics)
+    response = broker.ask(request, version)
+    assert isinstance(response, CreateTopicsResponse)
+    results = {result.name: result for result in response.topics}
+    assert len(results) == len(response.topics)
     return results
 
 
@@ -197,7 +197,7 @@ def test_later_requests_of_a_batch_see_the_changes_of_earlier_ones(broker: Simul
     broker.run()
     codes = []
     for request_id in (first, second):
-        answer = broker.answer(request_id)
-        assert isinstance(answer, CreateTopicsResponse)
-        codes.append(answer.topics[0].error_code)
+        response = broker.response(request_id)
+        assert isinstance(response, CreateTopicsResponse)
+        codes.append(response.topics[0].error_code)
     assert codes == [0, 36]

@@ -26,17 +26,17 @@ def make(broker: SimulatedBroker, *names: str) -> None:
 
 
 def delete(broker: SimulatedBroker, *states: State) -> list[Result]:
-    answer = broker.ask(DeleteTopicsRequest(topics=list(states)), 6)
-    assert isinstance(answer, DeleteTopicsResponse)
-    return answer.responses
+    response = broker.ask(DeleteTopicsRequest(topics=list(states)), 6)
+    assert isinstance(response, DeleteTopicsResponse)
+    return response.responses
 
 
 @pytest.mark.parametrize("version", range(1, 6))
 def test_a_topic_is_deleted_by_name(broker: SimulatedBroker, version: int) -> None:
     make(broker, "orders")
-    answer = broker.ask(DeleteTopicsRequest(topic_names=["orders"]), version)
-    assert isinstance(answer, DeleteTopicsResponse)
-    assert [(r.name, r.error_code) for r in answer.responses] == [("orders", 0)]
+    response = broker.ask(DeleteTopicsRequest(topic_names=["orders"]), version)
+    assert isinstance(response, DeleteTopicsResponse)
+    assert [(r.name, r.error_code) for r in response.responses] == [("orders", 0)]
     assert broker.image.topics.by_name == {}
 
 
@@ -91,7 +91,7 @@ def test_name_and_id_of_one_topic_are_a_contradiction(broker: SimulatedBroker) -
 def test_deletion_can_be_disabled(version: int, code: int) -> None:
     broker = SimulatedBroker({"delete.topic.enable": "false"})
     make(broker, "orders")
-    answer = broker.ask(DeleteTopicsRequest(topic_names=["orders"]), version)
-    assert isinstance(answer, DeleteTopicsResponse)
-    assert [result.error_code for result in answer.responses] == [code]
+    response = broker.ask(DeleteTopicsRequest(topic_names=["orders"]), version)
+    assert isinstance(response, DeleteTopicsResponse)
+    assert [result.error_code for result in response.responses] == [code]
     assert "orders" in broker.image.topics.by_name

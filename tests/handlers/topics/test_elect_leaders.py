@@ -35,15 +35,15 @@ def ask(
     request = ElectLeadersRequest(
         election_type=kind, topic_partitions=partitions, timeout_ms=timeout_ms
     )
-    answer = broker.ask(request, version)
-    assert isinstance(answer, ElectLeadersResponse)
-    return answer
+    response = broker.ask(request, version)
+    assert isinstance(response, ElectLeadersResponse)
+    return response
 
 
-def codes(answer: ElectLeadersResponse) -> list[tuple[str, list[tuple[int, int]]]]:
+def codes(response: ElectLeadersResponse) -> list[tuple[str, list[tuple[int, int]]]]:
     return [
         (topic.topic, [(p.partition_id, p.error_code) for p in topic.partition_result])
-        for topic in answer.replica_election_results
+        for topic in response.replica_election_results
     ]
 
 
@@ -60,9 +60,9 @@ def test_a_led_partition_needs_no_election_in_every_version(
 ) -> None:
     create(broker)
     for kind in (PREFERRED, UNCLEAN) if version else (PREFERRED,):
-        answer = ask(broker, [("orders", [0, 5, -1]), ("none", [0])], kind, version=version)
-        assert answer.error_code == 0
-        assert codes(answer) == [
+        response = ask(broker, [("orders", [0, 5, -1]), ("none", [0])], kind, version=version)
+        assert response.error_code == 0
+        assert codes(response) == [
             ("orders", [(0, NOT_NEEDED), (5, UNKNOWN), (-1, UNKNOWN)]),
             ("none", [(0, UNKNOWN)]),
         ]
@@ -70,9 +70,9 @@ def test_a_led_partition_needs_no_election_in_every_version(
 
 def test_errors_are_worded_as_kafka_words_them(broker: SimulatedBroker) -> None:
     create(broker)
-    answer = ask(broker, [("orders", [0, 5]), ("none", [0])])
+    response = ask(broker, [("orders", [0, 5]), ("none", [0])])
     assert [
-        p.error_message for t in answer.replica_election_results for p in t.partition_result
+        p.error_message for t in response.replica_election_results for p in t.partition_result
     ] == [
         "Leader election not needed for topic partition.",
         "No such partition as orders-5",
@@ -91,8 +91,8 @@ def test_null_elects_all_and_omits_partitions_that_need_no_election(
 def test_unknown_election_type_is_rejected_for_every_partition(
     broker: SimulatedBroker, kind: int
 ) -> None:
-    answer = ask(broker, [("orders", [0, 1])], kind)
-    assert (answer.error_code, codes(answer)) == (
+    response = ask(broker, [("orders", [0, 1])], kind)
+    assert (response.error_code, codes(response)) == (
         INVALID,
         [("orders", [(0, INVALID), (1, INVALID)])],
     )
@@ -104,15 +104,15 @@ def test_unknown_election_type_is_rejected_for_every_partition(
 def test_expired_timeout_elects_no_leader(
     broker: SimulatedBroker, timeout_ms: int, version: int
 ) -> None:
-    answer = ask(broker, [("orders", [0])], timeout_ms=timeout_ms, version=version)
-    assert answer.error_code == (TIMED_OUT if version else 0)
-    assert codes(answer) == [("orders", [(0, TIMED_OUT)])]
+    response = ask(broker, [("orders", [0])], timeout_ms=timeout_ms, version=version)
+    assert response.error_code == (TIMED_OUT if version else 0)
+    assert codes(response) == [("orders", [(0, TIMED_OUT)])]
 
 
 @pytest.mark.parametrize("kind", [PREFERRED, 99])
 def test_request_without_partitions_succeeds(broker: SimulatedBroker, kind: int) -> None:
-    answer = ask(broker, [], kind, timeout_ms=0)
-    assert (answer.error_code, codes(answer)) == (0, [])
+    response = ask(broker, [], kind, timeout_ms=0)
+    assert (response.error_code, codes(response)) == (0, [])
 
 
 def test_stopped_preferred_leader_is_not_available(broker: SimulatedBroker) -> None:
@@ -145,8 +145,8 @@ def test_unclean_election_elects_an_out_of_sync_replica(
 def test_partition_without_live_replicas_stays_leaderless(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[GONE], isr=[GONE], leader=-1)
-    answer = ask(broker, [("orders", [0])], UNCLEAN)
-    assert codes(answer) == [("orders", [(0, ELIGIBLE_NOT_AVAILABLE)])]
+    response = ask(broker, [("orders", [0])], UNCLEAN)
+    assert codes(response) == [("orders", [(0, ELIGIBLE_NOT_AVAILABLE)])]
 
 
 def elect(world: ClusterWorld, kind: int) -> list[int]:
@@ -154,9 +154,9 @@ def elect(world: ClusterWorld, kind: int) -> list[int]:
     indexes = list(world.image.topics.by_name["orders"].partitions)
     named = ElectLeadersRequest.TopicPartitions(topic="orders", partitions=indexes)
     request = ElectLeadersRequest(election_type=kind, topic_partitions=[named], timeout_ms=1000)
-    answer = world.ask(request)
-    assert isinstance(answer, ElectLeadersResponse)
-    return [p.error_code for t in answer.replica_election_results for p in t.partition_result]
+    response = world.ask(request)
+    assert isinstance(response, ElectLeadersResponse)
+    return [p.error_code for t in response.replica_election_results for p in t.partition_result]
 
 
 def test_preferred_leaders_are_elected_among_several_brokers() -> None:

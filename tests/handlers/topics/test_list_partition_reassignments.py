@@ -13,12 +13,12 @@ Ongoing = tuple[str, int, list[int], list[int], list[int]]
 
 
 def listed(broker: SimulatedBroker, topics: list[Asked] | None) -> list[Ongoing]:
-    answer = broker.ask(ListPartitionReassignmentsRequest(timeout_ms=0, topics=topics))
-    assert isinstance(answer, ListPartitionReassignmentsResponse)
-    assert (answer.error_code, answer.error_message) == (0, None)
+    response = broker.ask(ListPartitionReassignmentsRequest(timeout_ms=0, topics=topics))
+    assert isinstance(response, ListPartitionReassignmentsResponse)
+    assert (response.error_code, response.error_message) == (0, None)
     return [
         (topic.name, p.partition_index, p.replicas, p.adding_replicas, p.removing_replicas)
-        for topic in answer.topics
+        for topic in response.topics
         for p in topic.partitions
     ]
 

@@ -54,10 +54,10 @@ def test_naming_a_transaction_many_times_does_not_multiply_the_reply(
 
     monkeypatch.setattr(handler, "describe_transaction", counting)
     monkeypatch.setattr(handler, "ANSWER_BYTES_MAX", 500)
-    answer = broker.ask(DescribeTransactionsRequest(transactional_ids=[ID, "absent", ID, ID, ID]))
-    assert isinstance(answer, DescribeTransactionsResponse)
-    assert [row.error_code for row in answer.transaction_states] == [0, 105, 0, 15, 15]
-    assert [len(row.topics) for row in answer.transaction_states] == [1, 0, 1, 0, 0]
+    response = broker.ask(DescribeTransactionsRequest(transactional_ids=[ID, "absent", ID, ID, ID]))
+    assert isinstance(response, DescribeTransactionsResponse)
+    assert [row.error_code for row in response.transaction_states] == [0, 105, 0, 15, 15]
+    assert [len(row.topics) for row in response.transaction_states] == [1, 0, 1, 0, 0]
     assert len(described) == 2
 
 

@@ -80,10 +80,10 @@ def test_reply_follows_the_decision_and_the_end_follows_the_last_marker() -> Non
     )
     asked = broker.send(request, 4)
     broker.run()
-    assert broker.answer(asked) is None
+    assert broker.response(asked) is None
     broker.core.complete_append()
     broker.run()
-    assert broker.answer(asked) == EndTxnResponse()
+    assert broker.response(asked) == EndTxnResponse()
     assert describe(broker).transaction_state == "PrepareCommit"
     assert add(broker, producer, 0) == [51]
     broker.core.complete_append()

@@ -12,15 +12,15 @@ def init(
     broker: SimulatedBroker, version: int = 5, transactional_id: str | None = None
 ) -> InitProducerIdResponse:
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60000)
-    answer = broker.ask(request, version)
-    assert isinstance(answer, InitProducerIdResponse)
-    return answer
+    response = broker.ask(request, version)
+    assert isinstance(response, InitProducerIdResponse)
+    return response
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_every_version_gets_a_fresh_id_of_epoch_0(broker: SimulatedBroker, version: int) -> None:
-    answers = [init(broker, version) for _ in range(3)]
-    assert [(a.error_code, a.producer_id, a.producer_epoch) for a in answers] == [
+    responses = [init(broker, version) for _ in range(3)]
+    assert [(a.error_code, a.producer_id, a.producer_epoch) for a in responses] == [
         (0, 0, 0),
         (0, 1, 0),
         (0, 2, 0),
@@ -36,8 +36,8 @@ def test_one_record_allocates_a_thousand_ids(broker: SimulatedBroker) -> None:
 
 
 def ids_of(broker: SimulatedBroker, requests: list[int]) -> list[int]:
-    answers = [broker.answer(request_id) for request_id in requests]
-    return [a.producer_id for a in answers if isinstance(a, InitProducerIdResponse)]
+    responses = [broker.response(request_id) for request_id in requests]
+    return [a.producer_id for a in responses if isinstance(a, InitProducerIdResponse)]
 
 
 @pytest.mark.parametrize("count", [5, 1000, 1001, 2500])
@@ -73,31 +73,31 @@ def test_uncommitted_block_gives_no_id() -> None:
     broker.core.hold_appends = True
     request_id = broker.send(InitProducerIdRequest(transactional_id=None))
     broker.run()
-    assert broker.answer(request_id) is None
+    assert broker.response(request_id) is None
     broker.core.complete_append(error_code=56)
     broker.run()
-    answer = broker.answer(request_id)
-    assert isinstance(answer, InitProducerIdResponse)
-    assert (answer.error_code, answer.producer_id) == (15, -1)
+    response = broker.response(request_id)
+    assert isinstance(response, InitProducerIdResponse)
+    assert (response.error_code, response.producer_id) == (15, -1)
 
 
 @pytest.mark.parametrize(("transactional_id", "code"), [("tx", 15), ("", 42)])
 def test_transactional_ids_need_a_coordinator(
     broker: SimulatedBroker, transactional_id: str, code: int
 ) -> None:
-    answer = init(broker, transactional_id=transactional_id)
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
+    response = init(broker, transactional_id=transactional_id)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (code, -1, -1)
 
 
 @pytest.mark.parametrize(("timeout_ms", "code"), [(0, 50), (-1, 50), (900_001, 50), (900_000, 15)])
 def test_timeout_out_of_bounds_is_the_first_error(
     broker: SimulatedBroker, timeout_ms: int, code: int
 ) -> None:
-    answer = broker.ask(
+    response = broker.ask(
         InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=timeout_ms), 4
     )
-    assert isinstance(answer, InitProducerIdResponse)
-    assert answer.error_code == code
+    assert isinstance(response, InitProducerIdResponse)
+    assert response.error_code == code
 
 
 def test_transactional_id_keeps_its_producer_id_and_each_init_fences_the_previous_one() -> None:
@@ -130,9 +130,9 @@ def test_producer_id_without_epoch_or_the_reverse_is_rejected(
         producer_id=producer[0],
         producer_epoch=producer[1],
     )
-    answer = transactional_broker().ask(request, 5)
-    assert isinstance(answer, InitProducerIdResponse)
-    assert answer.error_code == 42
+    response = transactional_broker().ask(request, 5)
+    assert isinstance(response, InitProducerIdResponse)
+    assert response.error_code == 42
 
 
 @pytest.mark.parametrize("taken", range(997, 1002))

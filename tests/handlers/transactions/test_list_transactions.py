@@ -18,10 +18,10 @@ from tests.support.simulated.broker import SimulatedBroker
 
 def listed(broker: SimulatedBroker, version: int = 2, **filters: object) -> dict[str, str]:
     request = ListTransactionsRequest(**filters)  # type: ignore[arg-type]
-    answer = broker.ask(request, version)
-    assert isinstance(answer, ListTransactionsResponse)
-    assert answer.error_code == 0
-    return {row.transactional_id: row.transaction_state for row in answer.transaction_states}
+    response = broker.ask(request, version)
+    assert isinstance(response, ListTransactionsResponse)
+    assert response.error_code == 0
+    return {row.transactional_id: row.transaction_state for row in response.transaction_states}
 
 
 def broker_with_two() -> SimulatedBroker:
@@ -48,16 +48,16 @@ def test_states_producers_and_patterns_filter() -> None:
 
 
 def test_unknown_states_are_named_and_match_nothing() -> None:
-    answer = broker_with_two().ask(ListTransactionsRequest(state_filters=["Nonsense"]))
-    assert isinstance(answer, ListTransactionsResponse)
-    assert (answer.unknown_state_filters, answer.transaction_states) == (["Nonsense"], [])
+    response = broker_with_two().ask(ListTransactionsRequest(state_filters=["Nonsense"]))
+    assert isinstance(response, ListTransactionsResponse)
+    assert (response.unknown_state_filters, response.transaction_states) == (["Nonsense"], [])
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{1000000}", "(" * 200 + ")" * 200])
 def test_invalid_pattern_is_rejected(pattern: str) -> None:
-    answer = broker_with_two().ask(ListTransactionsRequest(transactional_id_pattern=pattern))
-    assert isinstance(answer, ListTransactionsResponse)
-    assert answer.error_code == 128
+    response = broker_with_two().ask(ListTransactionsRequest(transactional_id_pattern=pattern))
+    assert isinstance(response, ListTransactionsResponse)
+    assert response.error_code == 128
 
 
 def test_many_transactions_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_many_transactions_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(broker.core, "now_ns", lambda: now_ns() + next(passed) * TURN_NS // 10)
     request = broker.send(ListTransactionsRequest(transactional_id_pattern="idle-1?[0-9]"))
     at_once, busy = 0, True
-    while busy or broker.answer(request) is None:
+    while busy or broker.response(request) is None:
         before = len(judged)
         for event in broker.core.wait(0):
             broker.dispatcher.take(event)
@@ -85,9 +85,9 @@ def test_many_transactions_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -
         at_once = max(at_once, len(judged) - before)
     assert len(judged) == 30
     assert at_once < 15
-    answer = broker.answer(request)
-    assert isinstance(answer, ListTransactionsResponse)
-    assert len(answer.transaction_states) == 20
+    response = broker.response(request)
+    assert isinstance(response, ListTransactionsResponse)
+    assert len(response.transaction_states) == 20
 
 
 def test_without_a_coordinator_the_list_is_empty() -> None:

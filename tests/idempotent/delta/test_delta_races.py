@@ -218,11 +218,11 @@ def test_replay_after_a_lost_reply_finds_its_mark(
 
     def lost(*args: Any, **options: Any) -> None:
         write(*args, **options)
-        raise OSError("no answer")
+        raise OSError("no response")
 
     with monkeypatch.context() as patch:
         patch.setattr(deltalake, "write_deltalake", lost)
-        with pytest.raises(LedgerUnavailableError, match="no answer"):
+        with pytest.raises(LedgerUnavailableError, match="no response"):
             process(ledger, 0, 5)
     assert process(ledger, 0, 1) == 7
     assert written(uri) == list(range(7))

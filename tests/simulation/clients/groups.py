@@ -74,9 +74,9 @@ def settled_fetch(world: World, group: str) -> Step:
     while not world.is_calm:
         yield Wait(3_000)
     for _ in range(50):
-        answer = yield Ask(fetch_request(group, list(range(PARTITIONS))), 9)
-        if answer is not None and answer.groups[0].error_code == 0:
-            rows = answer.groups[0].topics[0].partitions
+        response = yield Ask(fetch_request(group, list(range(PARTITIONS))), 9)
+        if response is not None and response.groups[0].error_code == 0:
+            rows = response.groups[0].topics[0].partitions
             if all(row.error_code != UnstableOffsetCommitError.code for row in rows):
                 return
         yield Wait(1_000)
@@ -120,15 +120,15 @@ class ClassicMember:
 
     def _join(self) -> Step:
         for _ in range(TRIES):
-            answer = yield Ask(
+            response = yield Ask(
                 self._join_request(), 5 if self.instance_id else self.world.random.choice((3, 5))
             )
-            code = code_of(answer)
+            code = code_of(response)
             if code == 0:
-                self.member_id, self.generation = answer.member_id, answer.generation_id
-                return (yield from self._sync(answer))
+                self.member_id, self.generation = response.member_id, response.generation_id
+                return (yield from self._sync(response))
             if code == MemberIdRequiredError.code:
-                self.member_id = answer.member_id
+                self.member_id = response.member_id
             elif code not in RETRIED and code != RebalanceInProgressError.code:
                 self.member_id = ""
             yield Wait(self.world.random.choice((1, 50)))
@@ -142,10 +142,10 @@ class ClassicMember:
             group_instance_id=self.instance_id,
             assignments=self._assignments(joined),
         )
-        answer = yield Ask(request, 3)
-        if code_of(answer) != 0:
+        response = yield Ask(request, 3)
+        if code_of(response) != 0:
             return None
-        return list(answer.assignment)
+        return list(response.assignment)
 
     def _assignments(self, joined: Any) -> list[Any]:
         if joined.leader != self.member_id:
@@ -168,8 +168,8 @@ class ClassicMember:
             )
         for _ in range(world.random.randrange(1, 8)):
             yield Wait(world.random.choice((10, 1_000, 3_000)))
-            answer = yield self._ask(owned)
-            code = code_of(answer)
+            response = yield self._ask(owned)
+            code = code_of(response)
             if code == RebalanceInProgressError.code and world.chance(0.7):
                 return
             if code not in RETRIED and code not in (0, RebalanceInProgressError.code):
@@ -227,27 +227,27 @@ class ConsumerMember:
             yield Ask(self._request(-1), 1)
 
     def _beat(self) -> Step:
-        answer = yield Ask(self._request(self.epoch), 1)
-        code = code_of(answer)
+        response = yield Ask(self._request(self.epoch), 1)
+        code = code_of(response)
         if code in RETRIED:
             return
         if code != 0:
             self.epoch, self.owned = 0, frozenset()
             return
-        self.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            rows = answer.assignment.topic_partitions
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            rows = response.assignment.topic_partitions
             self.owned = frozenset(index for row in rows for index in row.partitions)
             held = self.world.invariants.committed.held.get((self.group, self.member_id), set())
             if not self.owned <= {index for _, index in held}:
-                self._check_late(answer)
+                self._check_late(response)
 
-    def _check_late(self, answer: Any) -> None:
+    def _check_late(self, response: Any) -> None:
         """Check an assignment; if the response is old, a later epoch is committed."""
         key = self.group, self.member_id
         epochs = self.world.invariants.committed.epochs
-        if epochs.get(key, -1) == answer.member_epoch:
-            self.world.invariants.report("an assignment is not committed", (key, answer))
+        if epochs.get(key, -1) == response.member_epoch:
+            self.world.invariants.report("an assignment is not committed", (key, response))
 
     def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(

@@ -106,10 +106,10 @@ class Producer:
             producer_id=self.identity[0],
             producer_epoch=self.identity[1],
         )
-        answer = yield from self._ask(request, 5 if self.is_tv2 else 4)
-        if answer is None or answer.error_code:
+        response = yield from self._ask(request, 5 if self.is_tv2 else 4)
+        if response is None or response.error_code:
             raise Fenced
-        self._renew((answer.producer_id, answer.producer_epoch))
+        self._renew((response.producer_id, response.producer_epoch))
 
     def _renew(self, identity: tuple[int, int]) -> None:
         if identity != self.identity:
@@ -144,8 +144,8 @@ class Producer:
             v3_and_below_producer_epoch=self.identity[1],
             v3_and_below_topics=[topic],
         )
-        answer = yield from self._ask(request, 3)
-        return answer is not None and code_of(answer) == 0
+        response = yield from self._ask(request, 3)
+        return response is not None and code_of(response) == 0
 
     def _send_offsets(self, transaction: str) -> Step:
         world, group = self.world, f"x-{self.transactional_id}"
@@ -157,8 +157,8 @@ class Producer:
                 producer_epoch=self.identity[1],
                 group_id=group,
             )
-            answer = yield from self._ask(request, 3)
-            if answer is None or answer.error_code:
+            response = yield from self._ask(request, 3)
+            if response is None or response.error_code:
                 return False
         self.has_group = True
         partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
@@ -175,8 +175,8 @@ class Producer:
             topics=[topic],
         )
         world.invariants.recorder.offset_in(transaction, group, index, offset)
-        answer = yield from self._ask(request, 5 if self.is_tv2 else 4)
-        return answer is not None and code_of(answer) == 0
+        response = yield from self._ask(request, 5 if self.is_tv2 else 4)
+        return response is not None and code_of(response) == 0
 
     def _end(self, name: str, *, commit: bool, is_good: bool) -> Step:
         recorder = self.world.invariants.recorder
@@ -190,13 +190,13 @@ class Producer:
         )
         if commit:
             recorder.may_commit(name)
-        answer = yield from self._ask(request, 5 if self.is_tv2 else 4)
-        if answer is None or answer.error_code:
+        response = yield from self._ask(request, 5 if self.is_tv2 else 4)
+        if response is None or response.error_code:
             raise Fenced
         if commit:
             recorder.ended(name, Outcome.COMMITTED)
         if self.is_tv2:
-            self._renew((answer.producer_id, answer.producer_epoch))
+            self._renew((response.producer_id, response.producer_epoch))
         elif not is_good:
             # The last record may still be in flight: it needs a new epoch (KIP-360).
             yield from self._init()
@@ -211,23 +211,23 @@ class Producer:
         tries = 0
         while tries < (TRIES_CALM if self.world.is_calm else TRIES):
             tries += 1
-            answer = yield what
-            if code_of(answer) not in RETRIED:
-                return answer
+            response = yield what
+            if code_of(response) not in RETRIED:
+                return response
             if self.world.chance(0.15):
                 break
             yield Wait(self.world.random.choice((1, 20, 100)))
         return None
 
 
-def code_of(answer: Any) -> int | None:
+def code_of(response: Any) -> int | None:
     """Return the first error in a response, 0 if it has no error, None if it was lost."""
-    if answer is None or isinstance(answer, int):
-        return answer
-    codes = [getattr(answer, "error_code", 0)]
-    for topic in getattr(answer, "topics", None) or ():
+    if response is None or isinstance(response, int):
+        return response
+    codes = [getattr(response, "error_code", 0)]
+    for topic in getattr(response, "topics", None) or ():
         codes += [row.error_code for row in topic.partitions]
-    for topic in getattr(answer, "results_by_topic_v3_and_below", None) or ():
+    for topic in getattr(response, "results_by_topic_v3_and_below", None) or ():
         codes += [row.partition_error_code for row in topic.results_by_partition]
     return next((code for code in codes if code), 0)
 

@@ -4,12 +4,12 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from pykafka_core.quorum.events import (
-    Answer,
     AppendFetched,
     Failed,
     InDoubt,
     ReplicaOutput,
     Request,
+    Respond,
     Send,
     Tick,
     Truncate,
@@ -21,11 +21,11 @@ from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Candidate, Leader, Prospective
 from pykafka_core.quorum.rpc import (
     Fetch,
-    FetchAnswer,
+    FetchReply,
     FetchSnapshot,
-    SnapshotAnswer,
+    SnapshotReply,
     Vote,
-    VoteAnswer,
+    VoteReply,
 )
 from pykafka_core.quorum.values import Batch, OffsetAndEpoch, ReplicaKey, VoterSet
 from tests.simulation.quorum.disk import Snapshot, digest_of
@@ -229,9 +229,9 @@ class Invariants:
                 self._promised(node, body.epoch)
                 if isinstance(body, Vote) and not body.pre_vote:
                     self._voted(node, body.epoch, node.key)
-            case Answer(number, body):
+            case Respond(number, body):
                 self._promised(node, body.epoch)
-                self._answered(node, number, body)
+                self._on_response(node, number, body)
             case Truncate(end_offset):
                 self._truncated(node, after.leader_epoch, end_offset)
             case Append(leader_epoch=epoch):
@@ -253,26 +253,26 @@ class Invariants:
         what = node.key, "in epoch", epoch, "voted for", first, "and", candidate
         _require(first == candidate, "VoteOnce", *what)
 
-    def _answered(self, node: Node, number: int, body: object) -> None:
+    def _on_response(self, node: Node, number: int, body: object) -> None:
         asked = node.open[number].body
         match asked, body:
-            case Vote(pre_vote=False), VoteAnswer(granted=True):
+            case Vote(pre_vote=False), VoteReply(granted=True):
                 self._voted(node, asked.epoch, asked.candidate)
                 _require(asked.voter == node.key, "VoterSet", node.key, "votes as", asked.voter)
-            case Vote(), VoteAnswer(granted=True):
+            case Vote(), VoteReply(granted=True):
                 own, other = node.disk.last.recency, asked.last.recency
                 what = node.key, "at", own, "encourages", asked.candidate, "at", other
                 _require(other >= own, "PreVoteOfNewerLog", *what)
-            case Fetch(), FetchAnswer(error_code=0):
+            case Fetch(), FetchReply(error_code=0):
                 _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
                 self._told(node, body)
-            case FetchSnapshot(), SnapshotAnswer(error_code=0):
+            case FetchSnapshot(), SnapshotReply(error_code=0):
                 _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
 
-    def _told(self, node: Node, answer: FetchAnswer) -> None:
+    def _told(self, node: Node, reply: FetchReply) -> None:
         """Check MonotonicHighWatermark: a response is not below what earlier leaders committed."""
-        earlier = bisect_left(self._epochs, answer.epoch)
-        end, told = self.committed[earlier - 1].end_offset if earlier else 0, answer.high_watermark
+        earlier = bisect_left(self._epochs, reply.epoch)
+        end, told = self.committed[earlier - 1].end_offset if earlier else 0, reply.high_watermark
         _require(told >= end or told == -1, "MonotonicHighWatermark", node.key, "tells", told, end)
 
     def _truncated(self, node: Node, epoch: int, end_offset: int) -> None:

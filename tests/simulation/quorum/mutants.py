@@ -81,7 +81,7 @@ def logs_are_compared_by_their_length(patch: pytest.MonkeyPatch) -> None:
 
 
 @wrong_rule
-def answers_do_not_wait_for_quorum_state(patch: pytest.MonkeyPatch) -> None:
+def replies_do_not_wait_for_quorum_state(patch: pytest.MonkeyPatch) -> None:
     def emit(turn: Turn, command: Command) -> None:
         turn.outputs.append(command)
 
@@ -225,7 +225,7 @@ def the_age_of_an_append_begins_at_an_earlier_event(patch: pytest.MonkeyPatch) -
 
 
 @wrong_rule
-def a_fetch_of_another_epoch_is_answered(patch: pytest.MonkeyPatch) -> None:
+def fetch_of_another_epoch_gets_records(patch: pytest.MonkeyPatch) -> None:
     def error(turn: Turn, fetch: Fetch) -> int:
         if isinstance(turn.role, Leader):
             return fetch_error(turn, fetch._replace(epoch=turn.election.epoch))

@@ -16,7 +16,6 @@ from random import Random
 from pykafka_core.errors import PositionOutOfRangeError, SnapshotNotFoundError
 from pykafka_core.protocol.messages import ProducerIdsRecord
 from pykafka_core.quorum.events import (
-    Answer,
     AppendFetched,
     Failed,
     InstallSnapshot,
@@ -26,6 +25,7 @@ from pykafka_core.quorum.events import (
     ReplicaOutput,
     Replied,
     Request,
+    Respond,
     Send,
     SnapshotInstalled,
     StorePart,
@@ -40,13 +40,13 @@ from pykafka_core.quorum.replica import Replica, begin
 from pykafka_core.quorum.roles import NEVER, Leader
 from pykafka_core.quorum.rpc import (
     AddVoter,
-    AnswerBody,
     AskVersions,
     Fetch,
-    FetchAnswer,
+    FetchReply,
     FetchSnapshot,
-    SnapshotAnswer,
-    VersionsAnswer,
+    ReplyBody,
+    SnapshotReply,
+    VersionsReply,
 )
 from pykafka_core.quorum.values import (
     Batch,
@@ -81,7 +81,7 @@ AVAILABILITY = 0.9
 """Part of that time in which a leader works."""
 SAMPLE_MS = 20
 STEPS_MAX = 50_000
-ANSWER_MS = 1_500
+RESPONSE_MS = 1_500
 """After this, a change of the voters has succeeded or failed: two request timeouts, and syncs."""
 CONFIG = QuorumConfig(
     election_timeout_ms=300,
@@ -294,8 +294,8 @@ class World:
                 self._write(node, output)
             case Send():
                 self._send(node, output)
-            case Answer():
-                self._answer(node, output)
+            case Respond():
+                self._respond(node, output)
             case StorePart():
                 self._store(node, output)
             case InstallSnapshot(snapshot_id):
@@ -377,16 +377,16 @@ class World:
         if node.disk.parts:
             self.later(node, self._sync_ms(node), name)
 
-    def _part(self, node: Node, asked: FetchSnapshot, answer: SnapshotAnswer) -> SnapshotAnswer:
+    def _part(self, node: Node, asked: FetchSnapshot, reply: SnapshotReply) -> SnapshotReply:
         """Return the part of a snapshot in a response."""
         content = node.disk.snapshots.get(asked.snapshot_id)
         if content is None:
-            return answer._replace(error_code=SnapshotNotFoundError.code)
+            return reply._replace(error_code=SnapshotNotFoundError.code)
         if not 0 <= asked.position < len(content):
-            return answer._replace(error_code=PositionOutOfRangeError.code)
+            return reply._replace(error_code=PositionOutOfRangeError.code)
         end = asked.position + self.random.randint(1, 20)
         part = content[asked.position : end]
-        return answer._replace(size=len(content), position=asked.position, part=part)
+        return reply._replace(size=len(content), position=asked.position, part=part)
 
     # The network.
 
@@ -422,7 +422,7 @@ class World:
         node: Node,
         now_ms: int,
         correlation: int,
-        answer: AnswerBody | None,
+        reply: ReplyBody | None,
         *,
         is_gone: bool = False,
     ) -> ReplicaEvent | None:
@@ -430,11 +430,11 @@ class World:
         if correlation not in node.waited_for:
             return None
         node.waited_for.remove(correlation)
-        return Replied(now_ms, correlation, answer, is_gone)
+        return Replied(now_ms, correlation, reply, is_gone)
 
     def _arrive(self, receiver: Node, asked: Asked) -> None:
         if receiver.replica is not None and isinstance(asked.body, AskVersions):
-            self._reply(receiver, asked, VersionsAnswer(0, versions=(0, 1)))
+            self._reply(receiver, asked, VersionsReply(0, versions=(0, 1)))
         elif receiver.replica is not None:
             number = next(self._numbers)
             receiver.open[number] = asked
@@ -449,26 +449,26 @@ class World:
         def check() -> None:
             slow_until_ms = node.slow_until_ms + 2 * node.slow_ms
             waits_until_ms = max(node.paused_until_ms, node.hangs_until_ms, slow_until_ms)
-            if self.now_ms < waits_until_ms + ANSWER_MS:
-                self.at(ANSWER_MS, check)
+            if self.now_ms < waits_until_ms + RESPONSE_MS:
+                self.at(RESPONSE_MS, check)
             elif node.life == life and node.replica is not None and node.open.get(number) is asked:
-                raise Violation(f"OneAnswer: {node.key} owes an answer to {asked.body}")
+                raise Violation(f"OneResponse: {node.key} owes a response to {asked.body}")
 
-        self.at(ANSWER_MS, check)
+        self.at(RESPONSE_MS, check)
 
-    def _answer(self, node: Node, command: Answer) -> None:
+    def _respond(self, node: Node, command: Respond) -> None:
         asked = node.open.pop(command.number)
         if command.read_from is not None and node.delays_reads and node.disk.writes:
-            node.waiting_reads.append(lambda: self._answer_to(node, asked, command))
+            node.waiting_reads.append(lambda: self._respond_to(node, asked, command))
         else:
-            self._answer_to(node, asked, command)
+            self._respond_to(node, asked, command)
 
-    def _answer_to(self, node: Node, asked: Asked, command: Answer) -> None:
-        body: AnswerBody = command.body
+    def _respond_to(self, node: Node, asked: Asked, command: Respond) -> None:
+        body: ReplyBody = command.body
         if command.read_from is not None:
-            assert isinstance(body, FetchAnswer)
+            assert isinstance(body, FetchReply)
             body = body._replace(batches=self._read(node, body.epoch, command.read_from))
-        if isinstance(body, SnapshotAnswer) and not body.error_code:
+        if isinstance(body, SnapshotReply) and not body.error_code:
             assert isinstance(asked.body, FetchSnapshot)
             body = self._part(node, asked.body, body)
         if asked.node_id != CLIENT:
@@ -482,7 +482,7 @@ class World:
         is_there = node.disk.start <= offset < node.disk.end
         return node.disk.read(offset, self.random.randint(1, 4)) if is_there else ()
 
-    def _reply(self, node: Node, asked: Asked, body: AnswerBody) -> None:
+    def _reply(self, node: Node, asked: Asked, body: ReplyBody) -> None:
         sender = self.nodes[asked.node_id - 1]
         if self._is_lost(node.node_id, sender.node_id):
             return

@@ -132,20 +132,20 @@ class Invariants:
             self.report("a record was acknowledged that is not committed", record)
         self.recorder.produced(record)
 
-    def replied(self, request: Message, answer: Any, arrival: Arrival) -> None:
+    def replied(self, request: Message, response: Any, arrival: Arrival) -> None:
         """Check a response."""
         self._read_logs()
-        self.recorder.replied(request, answer, arrival.at)
+        self.recorder.replied(request, response, arrival.at)
         is_heartbeat = isinstance(request, HeartbeatRequest)
         is_excused = arrival.is_excused or (
             is_heartbeat and self._were_loaded_since(arrival.clock_ns)
         )
         if not is_excused:
-            self._sessions.replied(request, answer, arrival.clock_ns)
-        if arrival.is_stale and not is_excused and _is_fine(answer):
-            self.report("a stale generation was accepted", (request, answer))
-        if _is_fine(answer) and not self._is_kept(request, answer):
-            self.report("an answer was not committed", (request, answer))
+            self._sessions.replied(request, response, arrival.clock_ns)
+        if arrival.is_stale and not is_excused and _is_fine(response):
+            self.report("a stale generation was accepted", (request, response))
+        if _is_fine(response) and not self._is_kept(request, response):
+            self.report("a response was not committed", (request, response))
 
     # The core's door.
 
@@ -169,11 +169,11 @@ class Invariants:
                 return
         self.report("a marker was written that was not decided", marker)
 
-    def _is_kept(self, request: Any, answer: Any) -> bool:
+    def _is_kept(self, request: Any, response: Any) -> bool:
         committed = self.committed
         match request:
             case InitProducerIdRequest() if request.transactional_id:
-                got = request.transactional_id, answer.producer_id, answer.producer_epoch
+                got = request.transactional_id, response.producer_id, response.producer_epoch
                 return got in committed.identities
             case EndTxnRequest():
                 known = committed.transactions.get(request.transactional_id)
@@ -189,8 +189,8 @@ class Invariants:
             case SyncGroupRequest():
                 known_generation = committed.generations.get(request.group_id, -1)
                 return known_generation >= request.generation_id
-            case ConsumerGroupHeartbeatRequest() if answer.member_epoch > 0:
-                told = (request.group_id, answer.member_id, answer.member_epoch)
+            case ConsumerGroupHeartbeatRequest() if response.member_epoch > 0:
+                told = (request.group_id, response.member_id, response.member_epoch)
                 return told in committed.epochs_seen
         return True
 
@@ -241,15 +241,15 @@ class Invariants:
             self.report("something is left behind", left)
 
 
-def _is_fine(answer: Any) -> bool:
+def _is_fine(response: Any) -> bool:
     """Return whether no part of the response is an error."""
-    if getattr(answer, "error_code", 0):
+    if getattr(response, "error_code", 0):
         return False
-    topics = getattr(answer, "topics", None) or ()
+    topics = getattr(response, "topics", None) or ()
     rows = [row for topic in topics for row in topic.partitions if hasattr(topic, "partitions")]
     rows += [
         row
-        for topic in getattr(answer, "results_by_topic_v3_and_below", None) or ()
+        for topic in getattr(response, "results_by_topic_v3_and_below", None) or ()
         for row in topic.results_by_partition
     ]
     codes = [getattr(row, "error_code", getattr(row, "partition_error_code", 0)) for row in rows]

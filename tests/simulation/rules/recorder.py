@@ -104,12 +104,12 @@ class Recorder:
                     OffsetCommitted(row.partition_index, row.committed_offset, False, self._now())
                 )
 
-    def replied(self, request: Message, answer: Any, began: float) -> None:
+    def replied(self, request: Message, response: Any, began: float) -> None:
         """Record a response."""
         if isinstance(request, OffsetCommitRequest):
-            self._committed(request, answer)
+            self._committed(request, response)
         elif isinstance(request, OffsetFetchRequest):
-            for group in answer.groups:
+            for group in response.groups:
                 for topic in group.topics if not group.error_code else ():
                     for row in topic.partitions:
                         if not row.error_code:
@@ -118,8 +118,10 @@ class Recorder:
                             )
                             self.fetches[group.group_id].append(fetched)
 
-    def _committed(self, request: OffsetCommitRequest, answer: Any) -> None:
-        codes = {row.partition_index: row.error_code for t in answer.topics for row in t.partitions}
+    def _committed(self, request: OffsetCommitRequest, response: Any) -> None:
+        codes = {
+            row.partition_index: row.error_code for t in response.topics for row in t.partitions
+        }
         commits = self.commits[request.group_id]
         for topic in request.topics:
             for row in topic.partitions:

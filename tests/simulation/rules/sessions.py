@@ -42,20 +42,20 @@ class Sessions:
                 self._heard_ns.pop((request.group_id, member_id), None)
             known.intersection_update({request.member_id})
 
-    def replied(self, request: Message, answer: Any, arrived_ns: int) -> None:
+    def replied(self, request: Message, response: Any, arrived_ns: int) -> None:
         """Check the response to a request that was not excused."""
         if not isinstance(request, HeartbeatRequest | ConsumerGroupHeartbeatRequest):
             return
         member = request.group_id, request.member_id
         heard_ns = self._heard_ns.get(member)
-        if answer.error_code == UnknownMemberIdError.code and heard_ns is not None:
+        if response.error_code == UnknownMemberIdError.code and heard_ns is not None:
             if arrived_ns < heard_ns + SESSION_NS:
                 self._report("a live member was forgotten", (request, heard_ns, arrived_ns))
             del self._heard_ns[member]
         is_member = getattr(request, "member_epoch", 0) >= 0
         if member in self._committed.revoking:
             self._heard_ns.pop(member, None)
-        elif answer.error_code == 0 and is_member:
+        elif response.error_code == 0 and is_member:
             self._heard_ns[member] = max(arrived_ns, heard_ns or 0)
             if isinstance(request, HeartbeatRequest) and request.group_instance_id is not None:
                 instance = request.group_id, request.group_instance_id

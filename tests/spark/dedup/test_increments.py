@@ -52,15 +52,15 @@ def history(seed: int, batches: int, size: int = 6) -> list[list[Id]]:
 def expected(batches: list[list[Id]]) -> list[list[int]]:
     """The model: return which rows of each batch are new."""
     seen: set[Id] = set()
-    answers = []
+    responses = []
     for ids in batches:
         new = []
         for at, one in enumerate(ids):
             if one not in seen:
                 new.append(at)
             seen.add(one)
-        answers.append(new)
-    return answers
+        responses.append(new)
+    return responses
 
 
 def test_repeated_micro_batch_gives_the_same_rows(tmp_path: Path) -> None:
@@ -243,9 +243,9 @@ def test_damaged_file_is_rejected(tmp_path: Path) -> None:
             query.run(1, ids_of(2))
 
 
-def replayed(query: Query, batches: list[list[Id]], answers: list[list[int]], begin: int) -> None:
+def replayed(query: Query, batches: list[list[Id]], responses: list[list[int]], begin: int) -> None:
     for batch in range(begin, len(batches)):
-        assert query.run(batch, batches[batch]) == answers[batch]
+        assert query.run(batch, batches[batch]) == responses[batch]
 
 
 @pytest.mark.parametrize("worker_dies", [False, True])
@@ -254,8 +254,8 @@ def test_a_crash_between_any_two_changes_of_the_folder_does_no_harm(
 ) -> None:
     monkeypatch.setattr(increments, "RUN", 2)
     batches = history(3, 8)
-    answers = expected(batches)
-    total = count_changes(lambda: replayed(Query(tmp_path / "whole", 2), batches, answers, 0))
+    responses = expected(batches)
+    total = count_changes(lambda: replayed(Query(tmp_path / "whole", 2), batches, responses, 0))
     assert total > 100
     for number in range(total):
         folder, done = tmp_path / str(number), 0
@@ -263,12 +263,12 @@ def test_a_crash_between_any_two_changes_of_the_folder_does_no_harm(
         with pytest.raises(Crashed), crash_before(number):  # noqa: PT012
             query = Query(folder, 2)
             for batch, ids in enumerate(batches):
-                assert query.run(batch, ids) == answers[batch]
+                assert query.run(batch, ids) == responses[batch]
                 done = batch + 1
         if worker_dies:
             new_worker()
         query = Query(folder, 2)
-        replayed(query, batches, answers, done)
+        replayed(query, batches, responses, done)
         left = [
             path.name for path in folder.rglob(".*") if path.name.startswith((".layout", ".0-"))
         ]
@@ -281,25 +281,25 @@ def test_a_power_cut_between_any_two_changes_of_the_folder_does_no_harm(
 ) -> None:
     monkeypatch.setattr(increments, "RUN", 2)
     batches = history(4, 8)
-    answers = expected(batches)
+    responses = expected(batches)
 
     def begun(folder: Path) -> Query:
         query = Query(folder, 1)
-        replayed(query, batches[:2], answers, 0)
+        replayed(query, batches[:2], responses, 0)
         return query
 
     query = begun(tmp_path / "whole")
-    total = count_changes(lambda: replayed(query, batches, answers, 2))
+    total = count_changes(lambda: replayed(query, batches, responses, 2))
     for number in range(total):
         new_worker()
         query, power, done = begun(tmp_path / str(number)), Power(), 2
         with changes(power.hear), crash_before(number), pytest.raises(Crashed):  # noqa: PT012
             for batch in range(2, len(batches)):
-                assert query.run(batch, batches[batch]) == answers[batch]
+                assert query.run(batch, batches[batch]) == responses[batch]
                 done = batch + 1
         power.cut(lambda _: keep_unlinked)
         new_worker()
-        replayed(query, batches, answers, done)
+        replayed(query, batches, responses, done)
 
 
 def test_concurrent_attempts_do_not_harm_each_other(
@@ -308,25 +308,25 @@ def test_concurrent_attempts_do_not_harm_each_other(
     """The second attempt of a task runs completely before one of the first one's changes."""
     monkeypatch.setattr(increments, "RUN", 2)
     batches = history(5, 8)
-    answers = expected(batches)
+    responses = expected(batches)
     for at in range(12):
         new_worker()
         query = Query(tmp_path / str(at), 1)
         for batch, ids in enumerate(batches):
-            with changes(_second_attempt(at, query, batch, ids, answers[batch])):
-                assert query.run(batch, ids) == answers[batch]
+            with changes(_second_attempt(at, query, batch, ids, responses[batch])):
+                assert query.run(batch, ids) == responses[batch]
         new_worker()
         assert query.run(len(batches), [one for ids in batches for one in ids]) == []
 
 
 def _second_attempt(
-    at: int, query: Query, batch: int, ids: list[Id], answer: list[int]
+    at: int, query: Query, batch: int, ids: list[Id], response: list[int]
 ) -> Callable[[str, tuple[Any, ...]], None]:
     numbers = count()
 
     def before_change(_: str, __: tuple[Any, ...]) -> None:
         if next(numbers) == at:  # changes of this attempt have later numbers
-            assert query.run(batch, ids) == answer
+            assert query.run(batch, ids) == response
 
     return before_change
 
@@ -369,15 +369,15 @@ def test_merging_and_caching_change_no_answer_with_a_horizon(
         queries = [Query(folder / name, 1, horizon_ms=horizon) for name in ("merging", "plain")]
         for batch, rows in enumerate(batches):
             ids, times = ids_of(*(number for number, _ in rows)), [time for _, time in rows]
-            answers = []
+            responses = []
             for query, run in zip(queries, (1, 99), strict=True):
                 patch.setattr(increments, "RUN", run)
                 if run == 99 or not warm[batch]:
                     new_worker()
-                answers.append(query.run(batch, ids, times))
+                responses.append(query.run(batch, ids, times))
                 if warm[batch]:
-                    assert query.run(batch, ids, times) == answers[-1]
-            assert answers[0] == answers[1]
+                    assert query.run(batch, ids, times) == responses[-1]
+            assert responses[0] == responses[1]
 
 
 class Folder(RuleBasedStateMachine):
@@ -392,7 +392,7 @@ class Folder(RuleBasedStateMachine):
         self.temporary = tempfile.TemporaryDirectory()
         self.query = Query(Path(self.temporary.name) / "ids", buckets)
         self.workers: list[dict[Any, Any]] = [{}, {}]
-        self.batch, self.rows, self.answer = -1, list[Id](), list[int]()
+        self.batch, self.rows, self.respond = -1, list[Id](), list[int]()
         self.seen: set[Id] = set()
 
     @rule(numbers=st.lists(st.integers(0, 40), max_size=8), worker=st.integers(0, 1))
@@ -401,14 +401,14 @@ class Folder(RuleBasedStateMachine):
         self.seen.update(self.rows)
         self.batch, self.rows = self.batch + 1, ids_of(*numbers)
         fresh = [one for one in self.rows if one not in self.seen]
-        self.answer = sorted({self.rows.index(one) for one in fresh})
+        self.respond = sorted({self.rows.index(one) for one in fresh})
         self.replay(worker)
 
     @rule(worker=st.integers(0, 1))
     def replay(self, worker: int) -> None:
         if self.batch >= 0:
             self.patch.setattr(increments, "_CACHE", self.workers[worker])
-            assert self.query.run(self.batch, self.rows) == self.answer
+            assert self.query.run(self.batch, self.rows) == self.respond
 
     @rule(
         numbers=st.lists(st.integers(0, 40), max_size=8),
@@ -439,7 +439,7 @@ class Folder(RuleBasedStateMachine):
         late, changed = copy(self.query), count()
         self.rows = ids_of(*numbers)
         fresh = [one for one in self.rows if one not in self.seen]
-        self.answer = sorted({self.rows.index(one) for one in fresh})
+        self.respond = sorted({self.rows.index(one) for one in fresh})
 
         def begin_later(_: str = "", __: tuple[Any, ...] = ()) -> None:
             if next(changed) == at:

@@ -114,9 +114,9 @@ def test_late_task_of_an_earlier_attempt_adds_no_ids(
     assert late.increment(1) if again else late.files()
     rows = ids_of(1, 2, 4)
     new = [at for at, one in enumerate(rows) if one not in again]
-    for batch, answer in ((3, new), (4, [])):
+    for batch, response in ((3, new), (4, [])):
         new_worker()
-        assert query.run(batch, rows) == answer
+        assert query.run(batch, rows) == response
 
 
 @pytest.mark.parametrize("is_started_again", [False, True])
@@ -220,12 +220,12 @@ def test_changed_number_of_buckets_keeps_all_ids_and_the_results_of_a_replay(
 ) -> None:
     monkeypatch.setattr(stores, "SPLIT_BYTES_MAX", split_bytes_max)
     batches = history(1, 12, size=20)
-    answers = expected(batches)
+    responses = expected(batches)
     query = Query(tmp_path, 4)
-    for batch, (ids, answer) in enumerate(zip(batches, answers, strict=True)):
-        assert query.run(batch, ids) == answer
+    for batch, (ids, response) in enumerate(zip(batches, responses, strict=True)):
+        assert query.run(batch, ids) == response
         query.start((4, 7, 2, 7)[batch % 4])
-        assert query.run(batch, ids) == answer
+        assert query.run(batch, ids) == response
     assert query.buckets == 7
     assert len(list(tmp_path.glob("layout-*"))) == 1
     remembered = sum(load(query.store.bucket(at), 99, None, None).memory.count() for at in range(7))
@@ -269,10 +269,10 @@ def test_number_of_buckets_changes_no_result_of_a_replay_with_a_horizon(
     batches, query = history(7, 20, size=12), Query(tmp_path, 4, horizon_ms=horizon_ms)
     for batch, ids in enumerate(batches):
         times = [20 * batch - 7 * (at % 5) + 100 for at in range(len(ids))]
-        answer = query.run(batch, ids, times)
+        response = query.run(batch, ids, times)
         query.start((3, 1, 4, 6)[batch % 4])
         new_worker()
-        assert query.run(batch, ids, times) == answer
+        assert query.run(batch, ids, times) == response
 
 
 def test_ids_are_remembered_over_a_horizon_and_changes_of_the_number_of_buckets(
@@ -288,11 +288,11 @@ def test_ids_are_remembered_over_a_horizon_and_changes_of_the_number_of_buckets(
 
 def test_a_crash_while_the_number_of_buckets_changes_loses_nothing(tmp_path: Path) -> None:
     batches = history(6, 4)
-    answers = expected(batches)
+    responses = expected(batches)
 
     def begun(folder: Path) -> Query:
         query = Query(folder, 3)
-        replayed(query, batches[:3], answers, 0)
+        replayed(query, batches[:3], responses, 0)
         return query
 
     query = begun(tmp_path / "whole")
@@ -303,7 +303,7 @@ def test_a_crash_while_the_number_of_buckets_changes_loses_nothing(tmp_path: Pat
         with crash_before(number), pytest.raises(Crashed):
             query.start(2)
         query.start((None, 2, 3, 5)[number % 4])
-        replayed(query, batches, answers, 2)
+        replayed(query, batches, responses, 2)
         names = [path.name for path in (tmp_path / str(number)).iterdir() if "layout" in path.name]
         assert names == [query.store.layout.name()]
 

@@ -17,7 +17,7 @@ CALLS = ("append", "write_markers", "complete_append", "send", "reply", "respond
 def note_simulated() -> None:
     """Record the messages of simulated brokers and the calls of fake cores from now on."""
     _wrap(SimulatedBroker, "send", lambda given, request_id: (f"→ #{request_id}", given[0]))
-    _wrap(SimulatedBroker, "answer", lambda given, answer: (f"← #{given[0]}", answer))
+    _wrap(SimulatedBroker, "response", lambda given, response: (f"← #{given[0]}", response))
     for name in CALLS:
         _wrap(FakeCore, name, functools.partial(_call, name))
 

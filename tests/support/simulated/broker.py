@@ -82,7 +82,7 @@ class SimulatedBroker:
                 self.dispatcher.take(event)
             busy = self.dispatcher.advance()
 
-    def answer(self, request_id: int) -> Message | None:
+    def response(self, request_id: int) -> Message | None:
         """Return the decoded response; None if there is none yet."""
         body = self.core.replies.get(request_id)
         return None if body is None else decode_response(*self._sent[request_id], body)
@@ -91,6 +91,6 @@ class SimulatedBroker:
         """Send a request, run, and return the response."""
         request_id = self.send(request, version)
         self.run()
-        answer = self.answer(request_id)
-        assert answer is not None, "the request was answered"
-        return answer
+        response = self.response(request_id)
+        assert response is not None, "the request was answered"
+        return response

@@ -394,7 +394,7 @@ class FakeCore:
         """Store the responses for the test."""
         self.replies.update((request, bytes(body)) for request, body in replies)
 
-    def reserve_answer(self, token: int, request: int, bytes: int) -> None:
+    def reserve_response(self, token: int, request: int, bytes: int) -> None:
         """Reserve at once, or in `grant_memory` if memory is scarce."""
         del request
         self.reserving.append((token, bytes))
@@ -579,11 +579,11 @@ class FakeCore:
     ) -> None:
         """Send a request to a node in `peers`; to any other node it fails at once."""
         if self.stopped:
-            self.push(_unanswered(token, BROKER_NOT_AVAILABLE, "closed"))
+            self.push(_without_response(token, BROKER_NOT_AVAILABLE, "closed"))
         elif peer in self.peers:
             self.sent[token] = Sent(token, peer, api_key, api_version, body, timeout_ms)
         else:
-            self.push(_unanswered(token, LISTENER_NOT_FOUND, "refused"))
+            self.push(_without_response(token, LISTENER_NOT_FOUND, "refused"))
 
     def watch(self, token: int, peer: Peer, timeout_ms: int) -> None:
         """Send a request that never gets a response."""
@@ -599,7 +599,7 @@ class FakeCore:
     def _end_sent(self, tokens: Sequence[int]) -> None:
         for token in tokens:
             del self.sent[token]
-            self.push(_unanswered(token, BROKER_NOT_AVAILABLE, "closed"))
+            self.push(_without_response(token, BROKER_NOT_AVAILABLE, "closed"))
 
     def read_records(self, token: int, partition: PartitionId, offset: int, bytes_max: int) -> None:
         """Read like `read` up to the log end; from the log start if ``offset`` is before it."""
@@ -678,7 +678,7 @@ class FakeCore:
         return []
 
 
-def _unanswered(token: int, error_code: int, reason: str) -> Replied:
+def _without_response(token: int, error_code: int, reason: str) -> Replied:
     return Replied(token, error_code, b"", None, reason)
 
 

@@ -17,7 +17,7 @@ from pykafka_core.broker.runtime.coordinators.verification import Verification
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerChannel
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.requests.gathering import Answer, Gathering
+from pykafka_core.broker.runtime.requests.gathering import Gathering, Respond
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked
@@ -132,7 +132,7 @@ class Coordinators:
                 timers=timers,
                 unread=unread,
                 faults=faults,
-                answers=self,
+                responses=self,
                 replicas=replicas,
             ),
             make=make_group_shard,
@@ -149,21 +149,21 @@ class Coordinators:
                 timers=timers,
                 unread=unread,
                 faults=faults,
-                answers=self,
+                responses=self,
                 replicas=replicas,
             ),
             make=make_transaction_shard,
         )
 
-    def begin(self, asked: Asked, outcome: Coordinate, answer: Answer) -> Slices[None]:
-        """Run a request's operations; ``answer`` gets its response when all have results."""
-        gathering = Gathering(asked, len(outcome.operations), outcome.reply, answer)
+    def begin(self, asked: Asked, outcome: Coordinate, respond: Respond) -> Slices[None]:
+        """Run a request's operations; ``respond`` is called when all have results."""
+        gathering = Gathering(asked, len(outcome.operations), outcome.reply, respond)
         arrived_ns = asked.caller.received_ns or self._core.now_ns()
         for place, operation in enumerate(outcome.operations):
             if place:
                 yield
             self._submit(operation, _Slot(gathering, place), arrived_ns)
-        gathering.answer_if_complete()
+        gathering.respond_if_complete()
         if not gathering.is_over:
             asked.park()
             self._requests.when_over(asked, gathering.drop)
@@ -207,9 +207,9 @@ class Coordinators:
         self._questions.drop_all()
         self._settling.drop_all()
 
-    def answered(self, waiter: Waiter, answer: object) -> None:
+    def on_response(self, waiter: Waiter, response: object) -> None:
         """Deliver the result of an operation; every waiter was created here."""
-        self._settle(waiter, Coordinated(0, answer))
+        self._settle(waiter, Coordinated(0, response))
 
     def refused(self, waiter: Waiter, error_code: int) -> None:
         """Deliver the error of an operation."""

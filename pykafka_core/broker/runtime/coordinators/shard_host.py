@@ -8,7 +8,7 @@ committed. This includes responses of operations that only read, because they ma
 uncommitted state. While no batch is in flight, a response without records is sent at once.
 
 Operations are queued while the shard is loaded, and while more than `UNCOMMITTED_BYTES_MAX` bytes
-or `UNCOMMITTED_ANSWERS_MAX` responses wait for the disk. No further requests are read from their
+or `UNCOMMITTED_RESPONSES_MAX` responses wait for the disk. No further requests are read from their
 connections until then.
 
 A shard is loaded up to the log end, and is used once all of that is committed: the last records of
@@ -51,7 +51,7 @@ from pykafka_core.types import PartitionId
 S = TypeVar("S", bound=Shard)
 
 UNCOMMITTED_BYTES_MAX = 4 * 1024 * 1024
-UNCOMMITTED_ANSWERS_MAX = 2000
+UNCOMMITTED_RESPONSES_MAX = 2000
 LOAD_BYTES = 256 * 1024
 """Bytes of one read while loading."""
 LOAD_PATIENCE_NS = 500_000_000
@@ -92,10 +92,10 @@ class ShardPlace(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class Answers(Protocol):
+class Responses(Protocol):
     """Receives the results and effects of operations."""
 
-    def answered(self, waiter: Waiter, answer: object) -> None:
+    def on_response(self, waiter: Waiter, response: object) -> None:
         """Deliver a committed result."""
 
     def refused(self, waiter: Waiter, error_code: int) -> None:
@@ -111,12 +111,12 @@ class _Batch:
     """
 
     __slots__ = (
-        "answers",
         "bytes_left",
         "deadlines",
         "effects",
         "in_its_name",
         "records",
+        "responses",
         "size",
         "stamp",
     )
@@ -124,9 +124,9 @@ class _Batch:
     def __init__(self, bytes_max: int, stamp: Within | TransactionEnd | None = None) -> None:
         self.stamp = stamp
         self.records: list[KeyValue] = []
-        self.answers: list[tuple[Waiter, object]] = []
+        self.responses: list[tuple[Waiter, object]] = []
         self.in_its_name: list[Waiter] = []
-        """Waiters whose operations belong to the transaction; the batch may also have answers for
+        """Waiters whose operations belong to the transaction; the batch may also have responses for
         others."""
         self.effects: list[object] = []
         self.deadlines: list[tuple[int, Mapping[Hashable, int]]] = []
@@ -154,9 +154,9 @@ class _Batch:
     def add(self, turn: Turn, size: int, deadlines: Mapping[Hashable, int]) -> None:
         self.deadlines.append((turn.now_ns, deadlines))
         self.records += turn.records
-        self.answers += turn.answers
+        self.responses += turn.responses
         if turn.stamp is not None:
-            self.in_its_name += (waiter for waiter, _ in turn.answers)
+            self.in_its_name += (waiter for waiter, _ in turn.responses)
         self.effects += turn.effects
         self.bytes_left -= size
         self.size += size
@@ -181,7 +181,7 @@ class ShardHost(Generic[S]):
         timers: Run the deadlines of the machine.
         unread: Has the arrival times of requests that will be submitted later.
         faults: Records an operation that raised an unexpected exception.
-        answers: Receives results and effects.
+        responses: Receives results and effects.
         replicas: Records a failed load.
     """
 
@@ -197,7 +197,7 @@ class ShardHost(Generic[S]):
         timers: Timers,
         unread: Unread,
         faults: Faults,
-        answers: Answers,
+        responses: Responses,
         replicas: Replicas,
     ) -> None:
         self.place = place
@@ -210,7 +210,7 @@ class ShardHost(Generic[S]):
         self._timers = timers
         self._unread = unread
         self._faults = faults
-        self._answers = answers
+        self._responses = responses
         self._replicas = replicas
         self._machine: S | None = None
         """None during a load, and after a failed one."""
@@ -245,9 +245,9 @@ class ShardHost(Generic[S]):
     ) -> None:
         """Run an operation now, or when the shard is loaded and below its limits."""
         if self._refusal is not None:
-            self._answers.refused(waiter, self._refusal)
+            self._responses.refused(waiter, self._refusal)
         elif self.is_loading and self._core.now_ns() > self._load_began_ns + LOAD_PATIENCE_NS:
-            self._answers.refused(waiter, CoordinatorLoadInProgressError.code)
+            self._responses.refused(waiter, CoordinatorLoadInProgressError.code)
         elif self._machine is None or self._queue or self._is_full:
             self._queue.append(_Queued(run, waiter, arrived_ns))
         else:
@@ -305,7 +305,7 @@ class ShardHost(Generic[S]):
         gathered = self._gathered
         return bool(gathered) and (
             sum(batch.size for batch in gathered) > UNCOMMITTED_BYTES_MAX
-            or sum(len(batch.answers) for batch in gathered) > UNCOMMITTED_ANSWERS_MAX
+            or sum(len(batch.responses) for batch in gathered) > UNCOMMITTED_RESPONSES_MAX
         )
 
     def _run(self, machine: S, run: Callable[[S, Waiter, Turn], None], waiter: Waiter) -> None:
@@ -332,7 +332,7 @@ class ShardHost(Generic[S]):
         if not turn.is_written and self._in_flight is None and not self._gathered:
             self._release(turn)
             return
-        if not (turn.is_written or turn.answers or turn.effects):
+        if not (turn.is_written or turn.responses or turn.effects):
             return
         size = self._bytes_max - turn.bytes_left
         if not self._gathered or not self._gathered[-1].takes(turn, size):
@@ -354,7 +354,7 @@ class ShardHost(Generic[S]):
         state.
         """
         turn = Turn(self._core.now_ns(), 0, self._bytes_max)
-        turn.answer(waiter, error_code)
+        turn.respond(waiter, error_code)
         self._gather(turn)
 
     # Appends.
@@ -380,7 +380,7 @@ class ShardHost(Generic[S]):
     def _on_appended(self, completed: Completed) -> None:
         batch, self._in_flight = self._in_flight, None
         assert batch is not None, "an append completes once"
-        error_code = completed.error_code or _marker_code(completed.answer)
+        error_code = completed.error_code or _marker_code(completed.value)
         if error_code:
             self._append_failed(batch, error_code)
             return
@@ -393,7 +393,7 @@ class ShardHost(Generic[S]):
         _log.error("%s refused %d records with %s", self.place, len(batch.records), name)
         not_here = error_code in _NOT_HERE
         if error_code in _OF_PRODUCER:
-            self._answer([(waiter, error_code) for waiter in batch.in_its_name])
+            self._respond([(waiter, error_code) for waiter in batch.in_its_name])
         self._fail((NotCoordinatorError if not_here else CoordinatorNotAvailableError).code)
 
     def _release(self, done: _Batch | Turn) -> None:
@@ -401,17 +401,17 @@ class ShardHost(Generic[S]):
             now_ns = self._core.now_ns()
             for since_ns, deadlines in done.deadlines:
                 self._machine.deadlines.postpone(deadlines, now_ns - since_ns)
-        self._answer(done.answers)
+        self._respond(done.responses)
         for effect in done.effects:
-            self._answers.committed(self.place, effect)
+            self._responses.committed(self.place, effect)
 
-    def _answer(self, answers: Sequence[tuple[Waiter, object]]) -> None:
-        for waiter, answer in answers:
+    def _respond(self, responses: Sequence[tuple[Waiter, object]]) -> None:
+        for waiter, response in responses:
             if self._waiters.pop(waiter, False):
-                if isinstance(answer, int):
-                    self._answers.refused(waiter, answer)
+                if isinstance(response, int):
+                    self._responses.refused(waiter, response)
                 else:
-                    self._answers.answered(waiter, answer)
+                    self._responses.on_response(waiter, response)
 
     # Life.
 
@@ -438,7 +438,7 @@ class ShardHost(Generic[S]):
         self._queue.clear()
         self._gathered.clear()
         for waiter in waiters:
-            self._answers.refused(waiter, error_code)
+            self._responses.refused(waiter, error_code)
 
     def _begin_load(self) -> None:
         self._timer = None
@@ -454,7 +454,7 @@ class ShardHost(Generic[S]):
             self._load_failed(f"{type(fault).__name__}: {fault}")
 
     def _on_read(self, machine: S, completed: Completed) -> None:
-        read = completed.answer
+        read = completed.value
         assert isinstance(read, RecordsRead), "a read completes as RecordsRead"
         if completed.error_code:
             self._load_refused(completed.error_code)
@@ -532,7 +532,7 @@ class ShardHost(Generic[S]):
     def _refuse_queued(self, error_code: int) -> None:
         queued, self._queue = self._queue, deque()
         for operation in queued:
-            self._answers.refused(operation.waiter, error_code)
+            self._responses.refused(operation.waiter, error_code)
 
     # Deadlines.
 
@@ -585,9 +585,9 @@ class ShardHost(Generic[S]):
         self._resume()
 
 
-def _marker_code(answer: object) -> int:
+def _marker_code(response: object) -> int:
     """Return the error code of a marker; 0 if the batch was not a marker."""
-    return answer.codes[0] if isinstance(answer, MarkerCodes) else 0
+    return response.codes[0] if isinstance(response, MarkerCodes) else 0
 
 
 def _replay_one(machine: Shard, record: Record) -> None:

@@ -26,7 +26,7 @@ from pykafka_core.broker.runtime.completions import Completed, Completions, Mark
 from pykafka_core.broker.runtime.coordinators.shard_host import ShardPlace
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.interbroker.batched_requests import BatchedRequests
-from pykafka_core.broker.runtime.interbroker.broker_channel import Answer, BrokerChannel
+from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerChannel, BrokerResponse
 from pykafka_core.broker.runtime.interbroker.marker_batch import (
     PARTITIONS_MAX,
     WRITE_TXN_MARKERS,
@@ -186,7 +186,7 @@ class TransactionMarkers:
                 is_wanted=lambda part: self._is_current(part.ending),
             ),
             request=lambda parts: request_of(part.marked for part in parts),
-            answered=self._on_answered,
+            on_response=self._on_response,
         )
         publisher.followers.append(self.follow)
 
@@ -313,16 +313,16 @@ class TransactionMarkers:
     def _on_written(
         self, ending: _Ending, partitions: Sequence[TopicPartition], completed: Completed
     ) -> None:
-        written = completed.answer
+        written = completed.value
         assert isinstance(written, MarkerCodes), "markers complete with a code for each"
         for partition, code in zip(partitions, written.codes, strict=True):
             self._note(ending, partition, code)
         ending.waiting -= 1
         self._go_on(ending)
 
-    def _on_answered(self, parts: Sequence[_Part], answer: Answer) -> None:
+    def _on_response(self, parts: Sequence[_Part], response: BrokerResponse) -> None:
         """Queue a separate slice for each part, because there may be thousands of transactions."""
-        all_codes = codes_of([part.marked for part in parts], answer)
+        all_codes = codes_of([part.marked for part in parts], response)
         for part, codes in zip(parts, all_codes, strict=True):
             self._queue.append((part.ending.place, partial(self._on_part, part, codes)))
 

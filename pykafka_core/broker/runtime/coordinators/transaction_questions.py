@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.interbroker.batched_requests import BatchedRequests
-from pykafka_core.broker.runtime.interbroker.broker_channel import Answer, BrokerChannel
+from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerChannel, BrokerResponse
 from pykafka_core.broker.runtime.interbroker.outbox import Outbox
 from pykafka_core.broker.runtime.interbroker.question_batch import (
     ADD_PARTITIONS_TO_TXN,
@@ -76,7 +76,7 @@ class TransactionQuestions:
                 is_wanted=lambda _: True,
             ),
             request=lambda all_asked: request_of(one.question for one in all_asked),
-            answered=_settle,
+            on_response=_settle,
         )
 
     def ask(self, question: TransactionQuestion, settle: Settle) -> None:
@@ -125,7 +125,7 @@ def _operation(question: TransactionQuestion) -> RunTransaction:
     return partial(verify_partitions, *wanted)
 
 
-def _settle(all_asked: Sequence[_Asked], answer: Answer) -> None:
-    results = results_of([one.question for one in all_asked], answer)
+def _settle(all_asked: Sequence[_Asked], response: BrokerResponse) -> None:
+    results = results_of([one.question for one in all_asked], response)
     for one, result in zip(all_asked, results, strict=True):
         one.settle(result)

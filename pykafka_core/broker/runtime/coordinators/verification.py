@@ -87,15 +87,15 @@ class Verification:
             again = partial(self._ask, asked._replace(pause_ns=pause_ns))
             self._timers.once("a transaction's partitions", now_ns + asked.pause_ns, again)
             return
-        codes = result.answer
-        self._answer(asked, code, codes if isinstance(codes, dict) else {})
+        codes = result.value
+        self._respond(asked, code, codes if isinstance(codes, dict) else {})
 
-    def _answer(self, asked: _Verified, code: int, codes: dict[_Place, int]) -> None:
+    def _respond(self, asked: _Verified, code: int, codes: dict[_Place, int]) -> None:
         missing = UnknownTopicOrPartitionError.code
-        answers = [
+        responses = [
             missing if place is None else code or codes.get(place, NONE) for place in asked.places
         ]
         token = asked.event.token
         self._faults.guard(
-            "the answer to a verification", lambda: self._core.verified(token, answers)
+            "the response to a verification", lambda: self._core.verified(token, responses)
         )

@@ -5,7 +5,11 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.interbroker.broker_channel import Answer, BrokerApi, BrokerChannel
+from pykafka_core.broker.runtime.interbroker.broker_channel import (
+    BrokerApi,
+    BrokerChannel,
+    BrokerResponse,
+)
 from pykafka_core.broker.runtime.interbroker.outbox import Outbox
 from pykafka_core.protocol.messages import Message
 
@@ -21,7 +25,7 @@ class BatchedRequests(Generic[T]):
         api: The API of the requests.
         outbox: The queued items.
         request: Creates the message for the items of one request.
-        answered: Called with the items of a request, which are complete, and the response.
+        on_response: Called with the items of a request, which are complete, and the response.
     """
 
     def __init__(
@@ -32,14 +36,14 @@ class BatchedRequests(Generic[T]):
         api: BrokerApi,
         outbox: Outbox[T],
         request: Callable[[Sequence[T]], Message],
-        answered: Callable[[Sequence[T], Answer], object],
+        on_response: Callable[[Sequence[T], BrokerResponse], object],
     ) -> None:
         self._channel = channel
         self._faults = faults
         self._api = api
         self._outbox = outbox
         self._request = request
-        self._answered = answered
+        self._on_response = on_response
 
     def put(self, node_id: int, item: T) -> None:
         """Queue an item for a node; the next `advance` sends it."""
@@ -56,14 +60,14 @@ class BatchedRequests(Generic[T]):
             items = self._outbox.take(node_id)
             if not items:
                 continue
-            answered = partial(self._on_answered, node_id, items)
-            self._channel.ask(self._api, node_id, self._request(items), answered)
+            on_response = partial(self._complete, node_id, items)
+            self._channel.ask(self._api, node_id, self._request(items), on_response)
 
     def drop_all(self) -> None:
         """Drop all items when the broker stops."""
         self._outbox.clear()
 
-    def _on_answered(self, node_id: int, items: Sequence[T], answer: Answer) -> None:
+    def _complete(self, node_id: int, items: Sequence[T], response: BrokerResponse) -> None:
         self._outbox.over(node_id)
-        name = f"an answer of node {node_id} to API {self._api.key}"
-        self._faults.guard(name, lambda: self._answered(items, answer))
+        name = f"a response of node {node_id} to API {self._api.key}"
+        self._faults.guard(name, lambda: self._on_response(items, response))

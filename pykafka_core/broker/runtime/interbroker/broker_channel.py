@@ -28,7 +28,7 @@ class BrokerApi(NamedTuple):
     purpose: str
 
 
-class Answer(NamedTuple):
+class BrokerResponse(NamedTuple):
     """The response of a broker, or the error code of the failed request, as in `_core.Replied`.
 
     The code is BROKER_NOT_AVAILABLE if the broker's address is unknown, and CORRUPT_MESSAGE for an
@@ -43,7 +43,7 @@ class _Ask(NamedTuple):
     api: BrokerApi
     node_id: int
     request: Message
-    answered: Callable[[Answer], object]
+    on_response: Callable[[BrokerResponse], object]
 
 
 class BrokerChannel:
@@ -61,18 +61,22 @@ class BrokerChannel:
         self._publisher = publisher
 
     def ask(
-        self, api: BrokerApi, node_id: int, request: Message, answered: Callable[[Answer], object]
+        self,
+        api: BrokerApi,
+        node_id: int,
+        request: Message,
+        on_response: Callable[[BrokerResponse], object],
     ) -> None:
-        """Send a request; ``answered`` is called once, in this turn or in a later one, unless the
+        """Send a request; ``on_response`` is called once, in this turn or a later one, unless the
         broker stops.
         """
-        self._try(_Ask(api, node_id, request, answered), api.versions[1])
+        self._try(_Ask(api, node_id, request, on_response), api.versions[1])
 
     def _try(self, ask: _Ask, version: int) -> None:
         image, settings = self._publisher.image, self._publisher.settings
         at = endpoint_of(image, settings, ask.node_id)
         if at is None:
-            ask.answered(Answer(BrokerNotAvailableError.code, None))
+            ask.on_response(BrokerResponse(BrokerNotAvailableError.code, None))
             return
         body = encode_message(ask.request, version)
         token = self._completions.open(partial(self._on_replied, ask, version))
@@ -81,13 +85,13 @@ class BrokerChannel:
         self._core.send(token, peer, ask.api.key, version, body, timeout_ms)
 
     def _on_replied(self, ask: _Ask, version: int, completed: Completed) -> None:
-        replied = cast("Replied", completed.answer)
+        replied = cast("Replied", completed.value)
         if not completed.error_code:
-            ask.answered(_decoded(ask.api.key, version, replied.body))
+            ask.on_response(_decoded(ask.api.key, version, replied.body))
             return
         lower = lower_version(ask.api.versions, version, replied)
         if lower is None:
-            ask.answered(Answer(completed.error_code, None))
+            ask.on_response(BrokerResponse(completed.error_code, None))
         else:
             self._try(ask, lower)
 
@@ -100,8 +104,8 @@ def lower_version(ours: tuple[int, int], sent: int, replied: "Replied") -> int |
     return common if ours[0] <= common < sent else None
 
 
-def _decoded(api_key: int, version: int, body: bytes) -> Answer:
+def _decoded(api_key: int, version: int, body: bytes) -> BrokerResponse:
     try:
-        return Answer(0, decode_response(api_key, version, body))
+        return BrokerResponse(0, decode_response(api_key, version, body))
     except ProtocolError:
-        return Answer(CorruptMessageError.code, None)
+        return BrokerResponse(CorruptMessageError.code, None)

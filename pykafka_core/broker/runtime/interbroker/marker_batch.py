@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pykafka_core.broker.runtime.interbroker.broker_channel import Answer, BrokerApi
+from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerApi, BrokerResponse
 from pykafka_core.coordinator.shard import TransactionEnd
 from pykafka_core.coordinator.transaction.transaction import TopicPartition
 from pykafka_core.errors import (
@@ -114,21 +114,21 @@ def _marker(
     )
 
 
-def codes_of(parts: Sequence[MarkedPart], answer: Answer) -> Iterator[list[int]]:
+def codes_of(parts: Sequence[MarkedPart], response: BrokerResponse) -> Iterator[list[int]]:
     """Yield the error codes of the partitions of each part, mapped for the coordinator.
 
     A leader may not know a partition yet; only the committed image shows whether it was deleted. A
     partition that is missing in the response has UNKNOWN_SERVER_ERROR.
     """
-    if answer.error_code:
-        yield from ([answer.error_code] * len(part.partitions) for part in parts)
+    if response.error_code:
+        yield from ([response.error_code] * len(part.partitions) for part in parts)
         return
-    if not isinstance(answer.message, WriteTxnMarkersResponse):
+    if not isinstance(response.message, WriteTxnMarkersResponse):
         yield from ([CorruptMessageError.code] * len(part.partitions) for part in parts)
         return
     found = {
         (marker.producer_id, topic.name, row.partition_index): row.error_code
-        for marker in answer.message.markers
+        for marker in response.message.markers
         for topic in marker.topics
         for row in topic.partitions
     }

@@ -7,7 +7,7 @@ Pure functions. The caller maps each error code to one for the producer.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pykafka_core.broker.runtime.interbroker.broker_channel import Answer, BrokerApi
+from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerApi, BrokerResponse
 from pykafka_core.errors import (
     ClusterAuthorizationFailedError,
     InvalidTxnStateError,
@@ -47,13 +47,15 @@ def _transaction(
     )
 
 
-def results_of(questions: Sequence[TransactionQuestion], answer: Answer) -> Iterator[Coordinated]:
+def results_of(
+    questions: Sequence[TransactionQuestion], response: BrokerResponse
+) -> Iterator[Coordinated]:
     """Yield the result of each query, mapped as by ``AddPartitionsToTxnManager``.
 
     If all partitions have the same error code, it is the code of the query.
     """
-    message = answer.message
-    if answer.error_code or not isinstance(message, AddPartitionsToTxnResponse):
+    message = response.message
+    if response.error_code or not isinstance(message, AddPartitionsToTxnResponse):
         yield from (Coordinated(NetworkError.code) for _ in questions)
     elif message.error_code:
         code = message.error_code

@@ -122,12 +122,12 @@ class IsrChanges:
         broker_id, broker_epoch = self._broker()
         request = _request(broker_id, broker_epoch, asked)
 
-        def answered(answer: Message | None) -> None:
-            self._on_answered(asked, cast("AlterPartitionResponse | None", answer))
+        def on_response(response: Message | None) -> None:
+            self._on_response(asked, cast("AlterPartitionResponse | None", response))
 
-        self._channel.ask(ALTER_PARTITION, request, TIMEOUT_MS, answered, PURPOSE)
+        self._channel.ask(ALTER_PARTITION, request, TIMEOUT_MS, on_response, PURPOSE)
 
-    def _on_answered(
+    def _on_response(
         self, asked: Mapping[PartitionId, _Wish], response: AlterPartitionResponse | None
     ) -> None:
         self._is_asking = False
@@ -141,19 +141,17 @@ class IsrChanges:
         }
         again = {}
         for place, wish in asked.items():
-            answer = found.get(place)
-            if answer is None or answer.error_code in REFUSED:
+            row = found.get(place)
+            if row is None or row.error_code in REFUSED:
                 self._core.settle_isr(wish.proposal, "rejected")
-            elif answer.error_code in OUTDATED:
+            elif row.error_code in OUTDATED:
                 self._core.settle_isr(wish.proposal, "unknown")
-            elif answer.error_code:
+            elif row.error_code:
                 again[place] = wish
-            elif answer.leader_epoch != wish.leader_epoch:
+            elif row.leader_epoch != wish.leader_epoch:
                 self._core.settle_isr(wish.proposal, "unknown")
             else:
-                self._core.settle_isr(
-                    wish.proposal, "committed", answer.isr, answer.partition_epoch
-                )
+                self._core.settle_isr(wish.proposal, "committed", row.isr, row.partition_epoch)
         if again:
             self._ask_again(again)
         else:

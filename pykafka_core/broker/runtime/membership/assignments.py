@@ -51,7 +51,7 @@ QUICK_PART: Final = 8
 """Part of the bound of stalls within which a disk is quick."""
 
 REVIEW_MS: Final = 10_000
-"""Interval of looks at the image without a hint: a request without an answer may be carried out
+"""Interval of looks at the image without a hint: a request without a response may be carried out
 after any time."""
 
 _log = GuardedLogger(__name__)
@@ -244,14 +244,14 @@ class Assignments:
         self._is_asking = True
         request = _request(self._lifecycle, changes)
 
-        def answered(answer: Message | None) -> None:
+        def on_response(response: Message | None) -> None:
             self._is_asking = False
-            self._on_answered(changes, cast("AssignReplicasToDirsResponse | None", answer))
+            self._on_response(changes, cast("AssignReplicasToDirsResponse | None", response))
             self._later()
 
-        self._channel.ask(ASSIGNMENT, request, self._session_ms, answered, PURPOSE)
+        self._channel.ask(ASSIGNMENT, request, self._session_ms, on_response, PURPOSE)
 
-    def _on_answered(
+    def _on_response(
         self, changes: Sequence[Change], response: AssignReplicasToDirsResponse | None
     ) -> None:
         accepted = _accepted(response)
@@ -259,7 +259,7 @@ class Assignments:
         done = [change for change in changes if (change.directory, change.place) in accepted]
         for change in changes:
             is_refused = (change.directory, change.place) not in accepted
-            self._resignation.note_answer(now_ns, change, is_refused=is_refused)
+            self._resignation.note_response(now_ns, change, is_refused=is_refused)
         back = [change for change in done if change.directory != LOST]
         _log.info(
             "%d replicas are lost until they can be written, %d follow again; %d changes refused",
@@ -299,7 +299,7 @@ def _request(lifecycle: Lifecycle, changes: Sequence[Change]) -> AssignReplicasT
 def _accepted(
     response: AssignReplicasToDirsResponse | None,
 ) -> frozenset[tuple[bytes, PartitionId]]:
-    """Changes that the controller made; empty without an answer."""
+    """Changes that the controller made; empty without a response."""
     if response is None or response.error_code:
         return frozenset()
     return frozenset(

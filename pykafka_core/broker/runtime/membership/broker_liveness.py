@@ -29,7 +29,7 @@ from pykafka_core.protocol.messages import BrokerHeartbeatResponse, Message
 
 PURPOSE = "watch"
 API_VERSIONS = 18, 0
-ANSWER_MS = 10_000
+RESPONSE_MS = 10_000
 LASTS_MS = 60_000
 """How long a connection is watched before the broker's registration is checked again."""
 PAUSE_NS = 20_000_000
@@ -116,7 +116,7 @@ class BrokerWatch:
             if watched.was_seen:
                 self._foundation.core.watch(token, watched.peer, LASTS_MS)
             else:
-                self._foundation.core.send(token, watched.peer, *API_VERSIONS, b"", ANSWER_MS)
+                self._foundation.core.send(token, watched.peer, *API_VERSIONS, b"", RESPONSE_MS)
 
     def _on_ended(self, node_id: int, watched: _Watched, ended: Completed) -> None:
         if self._watched.get(node_id) is not watched:
@@ -148,14 +148,16 @@ class BrokerWatch:
     def _fence(self, node_id: int, watched: _Watched) -> None:
         active = self._active
 
-        def answered(answer: Message) -> None:
-            assert isinstance(answer, BrokerHeartbeatResponse)
-            if answer.error_code != NONE:
+        def on_response(response: Message) -> None:
+            assert isinstance(response, BrokerHeartbeatResponse)
+            if response.error_code != NONE:
                 self._look_again(node_id, watched, active)
-            elif not answer.is_fenced:
+            elif not response.is_fenced:
                 self._fence(node_id, watched)  # one batch did not hold all of its partitions
 
-        self._ask(LocalRequest(partial(fence_gone, node_id, watched.epoch), answered=answered))
+        self._ask(
+            LocalRequest(partial(fence_gone, node_id, watched.epoch), on_response=on_response)
+        )
 
     def _look_again(self, node_id: int, watched: _Watched, active: ActiveController | None) -> None:
         """Watch the broker again: the fencing failed or its outcome is unknown."""

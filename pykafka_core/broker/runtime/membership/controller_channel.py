@@ -39,7 +39,7 @@ class _Ask(NamedTuple):
     request: Message
     purpose: str
     deadline_ns: int
-    answered: Callable[[Message | None], object]
+    on_response: Callable[[Message | None], object]
     is_wanted: Callable[[], bool]
 
 
@@ -70,19 +70,19 @@ class ControllerChannel:
         api: ControllerApi,
         request: Message,
         timeout_ms: int,
-        answered: Callable[[Message | None], object],
+        on_response: Callable[[Message | None], object],
         purpose: str = "controller",
         is_wanted: Callable[[], bool] = _always,
     ) -> None:
-        """Send a request; ``answered`` is called once, with None after the timeout.
+        """Send a request; ``on_response`` is called once, with None after the timeout.
 
         Args:
             purpose: Requests of one purpose share a connection, one at a time.
             is_wanted: Called before each attempt. If it returns False, the request is dropped
-                without a call of ``answered``.
+                without a call of ``on_response``.
         """
         deadline_ns = self._core.now_ns() + timeout_ms * NS_PER_MS
-        ask = _Ask(api, request, purpose, deadline_ns, answered, is_wanted)
+        ask = _Ask(api, request, purpose, deadline_ns, on_response, is_wanted)
         self._try(ask, api.versions[1])
 
     def _try(self, ask: _Ask, version: int) -> None:
@@ -90,7 +90,7 @@ class ControllerChannel:
             return
         left_ms = (ask.deadline_ns - self._core.now_ns()) // NS_PER_MS
         if left_ms <= 0:
-            ask.answered(None)
+            ask.on_response(None)
             return
         at = self._leader()
         if at is None:
@@ -107,7 +107,7 @@ class ControllerChannel:
         self._timers.once("a request to the controller", due_ns, again)
 
     def _on_replied(self, ask: _Ask, version: int, completed: Completed) -> None:
-        replied = cast("Replied", completed.answer)
+        replied = cast("Replied", completed.value)
         if completed.error_code:
             lower = lower_version(ask.api.versions, version, replied)
             if lower is None:
@@ -116,11 +116,11 @@ class ControllerChannel:
                 self._try(ask, lower)
             return
         try:
-            answer = decode_response(ask.api.key, version, replied.body)
+            response = decode_response(ask.api.key, version, replied.body)
         except ProtocolError:
             self._try_later(ask)
             return
-        if getattr(answer, "error_code", 0) == NotControllerError.code:
+        if getattr(response, "error_code", 0) == NotControllerError.code:
             self._try_later(ask)
         else:
-            ask.answered(answer)
+            ask.on_response(response)

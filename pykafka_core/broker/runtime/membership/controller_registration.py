@@ -84,7 +84,7 @@ class ControllerRegistration:
             REGISTRATION,
             self._request(),
             TIMEOUT_MS,
-            self._on_answer,
+            self._on_response,
             PURPOSE,
             self._is_still_due,
         )
@@ -119,8 +119,8 @@ class ControllerRegistration:
             ],
         )
 
-    def _on_answer(self, answer: Message | None) -> None:
-        response = cast("ControllerRegistrationResponse | None", answer)
+    def _on_response(self, response: Message | None) -> None:
+        response = cast("ControllerRegistrationResponse | None", response)
         if response is not None and response.error_code:
             name, text = error_of(response.error_code).name, response.error_message or ""
             _log.warning("this controller is not registered yet: %s %s", name, text)

@@ -72,7 +72,7 @@ class Prerequisites:
     def take(self, asked: Asked, outcome: Propose) -> None:
         """Request the topic or the block that the records of ``outcome`` would create."""
         if not outcome.records:
-            self._answer(asked, outcome, 0)
+            self._respond(asked, outcome, 0)
             return
         first = outcome.records[0]
         if isinstance(first, ProducerIdsRecord):
@@ -81,18 +81,18 @@ class Prerequisites:
             self.more_producer_ids(partial(self._on_ids, asked, refusal))
         else:
             assert isinstance(first, TopicRecord), "a coordinators' topic is created with one batch"
-            answered = partial(self._on_topic, asked, outcome, first.name)
-            self._channel.ask(CREATE_TOPICS, _creation(outcome.records), TIMEOUT_MS, answered)
+            on_response = partial(self._on_topic, asked, outcome, first.name)
+            self._channel.ask(CREATE_TOPICS, _creation(outcome.records), TIMEOUT_MS, on_response)
 
     def more_producer_ids(self, done: Callable[[bool], object]) -> None:
         """Request a block; ``done`` is called with True if there is one."""
         broker_id, broker_epoch = self._broker()
         request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch)
-        answered = partial(self._on_allocated, done)
-        self._channel.ask(ALLOCATE_PRODUCER_IDS, request, TIMEOUT_MS, answered)
+        on_response = partial(self._on_allocated, done)
+        self._channel.ask(ALLOCATE_PRODUCER_IDS, request, TIMEOUT_MS, on_response)
 
-    def _on_allocated(self, done: Callable[[bool], object], answer: Message | None) -> None:
-        response = cast("AllocateProducerIdsResponse | None", answer)
+    def _on_allocated(self, done: Callable[[bool], object], response: Message | None) -> None:
+        response = cast("AllocateProducerIdsResponse | None", response)
         is_given = response is not None and not response.error_code
         if response is not None and is_given:
             self._producer_ids.grant(response.producer_id_start, response.producer_id_len)
@@ -102,30 +102,32 @@ class Prerequisites:
         if is_given:
             self._jobs.take(asked)
         else:
-            self._jobs.answer(asked, lambda: refusal)
+            self._jobs.respond(asked, lambda: refusal)
 
-    def _on_topic(self, asked: Asked, outcome: Propose, name: str, answer: Message | None) -> None:
-        response = cast("CreateTopicsResponse | None", answer)
+    def _on_topic(
+        self, asked: Asked, outcome: Propose, name: str, response: Message | None
+    ) -> None:
+        response = cast("CreateTopicsResponse | None", response)
         code = (
             CoordinatorNotAvailableError.code if response is None else response.topics[0].error_code
         )
         if code in (0, TopicAlreadyExistsError.code):
             self._look(asked, outcome, name, LOOKS_MAX)
         else:
-            self._answer(asked, outcome, code)
+            self._respond(asked, outcome, code)
 
     def _look(self, asked: Asked, outcome: Propose, name: str, looks: int) -> None:
         if self._has_topic(name):
             self._jobs.take(asked)
         elif not looks:
-            self._answer(asked, outcome, CoordinatorNotAvailableError.code)
+            self._respond(asked, outcome, CoordinatorNotAvailableError.code)
         else:
             due_ns = self._core.now_ns() + RETRY_NS
             again = partial(self._look, asked, outcome, name, looks - 1)
             self._timers.once(f"a look for {name}", due_ns, again)
 
-    def _answer(self, asked: Asked, outcome: Propose, code: int) -> None:
-        self._jobs.answer(asked, partial(outcome.reply, code))
+    def _respond(self, asked: Asked, outcome: Propose, code: int) -> None:
+        self._jobs.respond(asked, partial(outcome.reply, code))
 
 
 def _creation(records: Sequence[Message]) -> CreateTopicsRequest:

@@ -125,20 +125,20 @@ class ControllerRole:
         elif self._driver.leads:
             self._controller.take(asked)
         else:
-            self._answer(asked, _not_controller(row))
+            self._respond(asked, _not_controller(row))
 
     def _open_envelope(self, outer: RemoteRequest) -> None:
         requests = self._foundation.requests
         if not self._driver.leads:
             requests.begin(outer)
-            self._answer(outer, EnvelopeResponse(error_code=NotControllerError.code))
+            self._respond(outer, EnvelopeResponse(error_code=NotControllerError.code))
             return
         try:
             envelope = cast("EnvelopeRequest", outer.decode())
             inner = EnvelopedRequest(outer, envelope, FORWARDED)
         except ProtocolError:
             requests.begin(outer)
-            self._answer(outer, EnvelopeResponse(error_code=InvalidRequestError.code))
+            self._respond(outer, EnvelopeResponse(error_code=InvalidRequestError.code))
             return
         requests.begin(inner)
         if inner.api_key in VOTER_APIS:
@@ -148,11 +148,11 @@ class ControllerRole:
         else:
             self._jobs.take(inner)
 
-    def _answer(self, asked: Asked, message: Message | None) -> None:
+    def _respond(self, asked: Asked, message: Message | None) -> None:
         if message is None:
             self._foundation.requests.abandon(asked, NotControllerError.code)
         else:
-            finish(self._foundation.requests.answer(asked, message))
+            finish(self._foundation.requests.respond(asked, message))
 
     # The active controller.
 
@@ -185,10 +185,10 @@ class ControllerRole:
 
     def _begin_cluster(self) -> None:
         if self._driver.leads:
-            self._ask(LocalRequest(self._first_records, answered=self._on_begun))
+            self._ask(LocalRequest(self._first_records, on_response=self._on_begun))
 
-    def _on_begun(self, answer: Message) -> None:
-        if cast("BrokerHeartbeatResponse", answer).error_code:
+    def _on_begun(self, response: Message) -> None:
+        if cast("BrokerHeartbeatResponse", response).error_code:
             self._later("the first records", self._begin_cluster)
 
     def _first_records(self, context: Context) -> Outcome:
@@ -215,10 +215,10 @@ class ControllerRole:
             # A rejected request (for example, the disk is full) is sent again after a pause: the
             # session has ended, so its deadline would fire at once.
             self._timer = self._later("the session of a broker", self._fence)
-            self._ask(LocalRequest(fence_one, answered=partial(self._on_fenced, self._timer)))
+            self._ask(LocalRequest(fence_one, on_response=partial(self._on_fenced, self._timer)))
 
-    def _on_fenced(self, again: Timer, answer: Message) -> None:
-        if not cast("BrokerHeartbeatResponse", answer).error_code:
+    def _on_fenced(self, again: Timer, response: Message) -> None:
+        if not cast("BrokerHeartbeatResponse", response).error_code:
             again.cancel()
 
     def _later(self, name: str, action: Callable[[], object]) -> Timer:

@@ -72,11 +72,11 @@ class EnvelopedRequest:
         """Decode the request and call its handler."""
         return handler_of(self._frame.api_key)(context._replace(is_forwarded=True), self.decode())
 
-    def answer(self, message: Message) -> Slices[Reserve | None]:
+    def respond(self, message: Message) -> Slices[Reserve | None]:
         """Send the response in its envelope, or an envelope that has its memory now."""
         is_wrapped = isinstance(message, EnvelopeResponse)
         envelope = message if is_wrapped else (yield from self._wrapped(message))
-        work = self._outer.answer(envelope)
+        work = self._outer.respond(envelope)
         return None if work is None else (yield from work)
 
     def _wrapped(self, message: Message) -> Slices[EnvelopeResponse]:
@@ -94,7 +94,7 @@ class EnvelopedRequest:
 
     def abandon(self, error_code: int) -> None:
         """Send the broker an error without a response for the client."""
-        finish(self._outer.answer(EnvelopeResponse(response_data=None, error_code=error_code)))
+        finish(self._outer.respond(EnvelopeResponse(response_data=None, error_code=error_code)))
 
     def admit(self) -> bool:
         """Reserve memory for the decoded envelope."""

@@ -57,7 +57,7 @@ class Forwarding:
             api_key, message = asked.sent_as
             version = asked.caller.api_version
             api = ControllerApi(api_key, (version, version))
-            self._ask(asked, api, message, partial(self._on_answered, asked))
+            self._ask(asked, api, message, partial(self._on_response, asked))
         else:
             self._requests.abandon(asked, UnknownServerError.code)
 
@@ -66,26 +66,26 @@ class Forwarding:
         asked: Asked,
         api: ControllerApi,
         request: Message,
-        answered: Callable[[Message | None], object],
+        on_response: Callable[[Message | None], object],
     ) -> None:
         """Send a request while its client is connected; then its memory is released."""
         is_wanted = partial(self._requests.is_open, asked)
-        self._channel.ask(api, request, TIMEOUT_MS, answered, is_wanted=is_wanted)
+        self._channel.ask(api, request, TIMEOUT_MS, on_response, is_wanted=is_wanted)
 
-    def _on_enveloped(self, asked: RemoteRequest, answer: Message | None) -> None:
-        response = cast("EnvelopeResponse | None", answer)
+    def _on_enveloped(self, asked: RemoteRequest, response: Message | None) -> None:
+        response = cast("EnvelopeResponse | None", response)
         if response is None:
             self._requests.abandon(asked, RequestTimedOutError.code)
         elif response.error_code or response.response_data is None:
             self._requests.abandon(asked, response.error_code or UnknownServerError.code)
         else:
-            self._requests.answer_encoded(asked, _body(asked, response.response_data))
+            self._requests.respond_encoded(asked, _body(asked, response.response_data))
 
-    def _on_answered(self, asked: LocalRequest, answer: Message | None) -> None:
-        if answer is None:
+    def _on_response(self, asked: LocalRequest, response: Message | None) -> None:
+        if response is None:
             self._requests.abandon(asked, RequestTimedOutError.code)
         else:
-            finish(self._requests.answer(asked, answer))
+            finish(self._requests.respond(asked, response))
 
 
 def _frame(asked: RemoteRequest) -> bytes:
@@ -99,7 +99,7 @@ def _frame(asked: RemoteRequest) -> bytes:
 
 
 def _body(asked: RemoteRequest, response: bytes) -> bytes:
-    """The answer without its header: a correlation id, and tagged fields in flexible versions."""
+    """The response without its header: a correlation id, and tagged fields in flexible versions."""
     is_tagged = is_flexible(asked.api_key, asked.caller.api_version)
     return response[5 if is_tagged else 4 :]
 

@@ -178,20 +178,20 @@ class Lifecycle:
             self._beat_now()
 
     def _ask(
-        self, api: ControllerApi, request: Message, answered: Callable[[Message | None], object]
+        self, api: ControllerApi, request: Message, on_response: Callable[[Message | None], object]
     ) -> None:
-        def take(answer: Message | None) -> None:
-            self._replicas.lacks_controller = answer is None
-            answered(answer)
+        def take(response: Message | None) -> None:
+            self._replicas.lacks_controller = response is None
+            on_response(response)
 
         timeout_ms = LEAVING_MS_MAX if self._is_leaving else self.joining.session_ms
         self._channel.ask(api, request, timeout_ms, take, PURPOSE)
 
-    def _on_registered(self, answer: Message | None) -> None:
-        if answer is None:
+    def _on_registered(self, response: Message | None) -> None:
+        if response is None:
             self._register_later()
             return
-        response = cast("BrokerRegistrationResponse", answer)
+        response = cast("BrokerRegistrationResponse", response)
         code = response.error_code
         if code in FINAL:
             name = error_of(code).name
@@ -230,8 +230,8 @@ class Lifecycle:
         )
         self._ask(HEARTBEAT, request, self._on_beat)
 
-    def _on_beat(self, answer: Message | None) -> None:
-        response = cast("BrokerHeartbeatResponse | None", answer)
+    def _on_beat(self, response: Message | None) -> None:
+        response = cast("BrokerHeartbeatResponse | None", response)
         if response is None and self._is_leaving:
             self._end()
             return

@@ -80,9 +80,9 @@ class LeaderPasses:
             is_full = len(proposed.records) >= ELECTIONS_MAX
             return proposed
 
-        def answered(answer: Message) -> None:
-            is_done = isinstance(answer, ElectLeadersResponse) and answer.error_code == NONE
+        def on_response(response: Message) -> None:
+            is_done = isinstance(response, ElectLeadersResponse) and response.error_code == NONE
             if is_done and is_full and self._timers:
                 self._make(made)
 
-        self._ask(LocalRequest(decide, answered=answered))
+        self._ask(LocalRequest(decide, on_response=on_response))

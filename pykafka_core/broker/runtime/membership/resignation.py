@@ -58,7 +58,7 @@ class Change(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """The last answer for a partition: when it came, and the pause after a refusal."""
+    """The last response for a partition: when it came, and the pause after a refusal."""
 
     at_ns: int
     refused_for_ns: int
@@ -112,8 +112,8 @@ class Resignation:
             return self._disk.failed(now_ns)
         return False
 
-    def note_answer(self, now_ns: int, change: Change, *, is_refused: bool) -> None:
-        """The controller has answered for a partition, or its time is over, which is a refusal."""
+    def note_response(self, now_ns: int, change: Change, *, is_refused: bool) -> None:
+        """The controller has responded for a partition, or its time is over, which is a refusal."""
         pause_ns = 0
         if is_refused:
             before = self._asked.get(change.place, _Asked(0, 0)).refused_for_ns
@@ -239,7 +239,7 @@ class Resignation:
         return now_ns - failed_ns < turn * self._heartbeat_ns // 2
 
     def _forget(self, now_ns: int) -> None:
-        """Forget answers that make nothing wait, and double no pause any more."""
+        """Forget responses that make nothing wait, and double no pause any more."""
         self._asked = {
             place: asked
             for place, asked in self._asked.items()

@@ -365,7 +365,7 @@ class Controller:
         """
         for asked, outcome in batch.parked:
             if not self.passed_on(asked):
-                self._jobs.answer(asked, partial(_reply, outcome, NotControllerError.code))
+                self._jobs.respond(asked, partial(_reply, outcome, NotControllerError.code))
 
     def _refuse(self, batch: _Batch, error_code: int, reason: str) -> None:
         """Fail the requests with the error; several requests are first retried in separate
@@ -380,7 +380,7 @@ class Controller:
 
     def _release(self, batch: _Batch, error_code: int) -> None:
         for asked, outcome in batch.parked:
-            self._jobs.answer(asked, partial(_reply, outcome, error_code))
+            self._jobs.respond(asked, partial(_reply, outcome, error_code))
 
 
 def _reply(outcome: Parked, error_code: int) -> Reply:

@@ -119,7 +119,7 @@ class CommittedLog:
         place = f"the metadata log cannot be read at offset {self._read_to}"
         if completed.error_code:
             raise MetadataError(f"{place}: {error_of(completed.error_code).name}")
-        read = cast("RecordsRead", completed.answer)
+        read = cast("RecordsRead", completed.value)
         end = self._notices[0].last_offset + 1
         for batch in split_batches(read.records):
             records, next_offset = decode_batches(batch)

@@ -29,7 +29,7 @@ from pykafka_core.quorum import events
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Follower, Leader
-from pykafka_core.quorum.rpc import AnswerBody, BeginQuorumEpoch
+from pykafka_core.quorum.rpc import BeginQuorumEpoch, ReplyBody
 from pykafka_core.quorum.static_voters import static_ids
 from pykafka_core.quorum.turn import HELD_MAX
 from pykafka_core.quorum.values import OffsetAndEpoch
@@ -245,8 +245,8 @@ class ReplicaDriver:
                     self._states.add(state, static_ids(self._replica.log.voter_set))
                 case events.Send():
                     self._exchange.send(output, self._on_replied)
-                case events.Answer():
-                    self._exchange.answer(
+                case events.Respond():
+                    self._exchange.respond(
                         output, partial(self._leads_in, self._replica.leader_epoch)
                     )
                 case Append() | events.AppendFetched() | events.Truncate():
@@ -282,9 +282,9 @@ class ReplicaDriver:
     def _leads_in(self, epoch: int) -> bool:
         return self.leads and self._replica.leader_epoch == epoch
 
-    def _on_replied(self, correlation: int, answer: AnswerBody | None, is_gone: bool) -> None:
+    def _on_replied(self, correlation: int, reply: ReplyBody | None, is_gone: bool) -> None:
         now_ms = self._core.now_ns() // NS_PER_MS
-        self.handle(events.Replied(now_ms, correlation, answer, is_gone))
+        self.handle(events.Replied(now_ms, correlation, reply, is_gone))
 
 
 def _wake() -> None:

@@ -23,23 +23,23 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
 from pykafka_core.protocol.messages import BeginQuorumEpochRequest, Message
-from pykafka_core.quorum.events import Answer, Send
+from pykafka_core.quorum.events import Respond, Send
 from pykafka_core.quorum.log.voters import reached_at
 from pykafka_core.quorum.rpc import (
-    AnswerBody,
     AskVersions,
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
     Fetch,
     FetchSnapshot,
-    SnapshotAnswer,
-    VersionsAnswer,
+    ReplyBody,
+    SnapshotReply,
+    VersionsReply,
     Vote,
 )
 from pykafka_core.quorum.values import PART_BYTES_MAX, Voter
-from pykafka_core.quorum.wire.answers import decode_answer, encode_answer, is_of_other_cluster
 from pykafka_core.quorum.wire.envelope import EPOCH_MAX, Endpoint, Envelope, api_versions
+from pykafka_core.quorum.wire.replies import decode_reply, encode_reply, is_of_other_cluster
 from pykafka_core.quorum.wire.requests import decode_request, encode_request
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ PURPOSE = "quorum"
 VOTES = "votes"
 """Connections of Vote: a node with a slow disk answers it late, and has to hear of the leader."""
 
-RepliedTo = Callable[[int, AnswerBody | None, bool], object]
+RepliedTo = Callable[[int, ReplyBody | None, bool], object]
 """Called with the correlation, the response or None, and whether the other process has ended."""
 
 _log = GuardedLogger(__name__)
@@ -165,53 +165,53 @@ class Exchange:
         }
         return next((at[name] for name in self._envelope.names if name in at), None)
 
-    def answer(self, answer: Answer, is_current: Callable[[], bool]) -> None:
+    def respond(self, reply: Respond, is_current: Callable[[], bool]) -> None:
         """Respond to a request if it is still open.
 
         Args:
-            answer: The response.
+            reply: The response.
             is_current: Returns whether the records, once read, still belong to this response.
         """
-        if answer.number not in self._open:
+        if reply.number not in self._open:
             return
-        if answer.read_from is None:
-            self._answer(answer, b"")
+        if reply.read_from is None:
+            self._send_reply(reply, b"")
             return
-        on_read = partial(self._on_read, answer, is_current)
+        on_read = partial(self._on_read, reply, is_current)
         token = self._completions.open(on_read)
-        bytes_max = self._bytes_max(answer.number)
-        self._core.read_records(token, METADATA_PARTITION, answer.read_from, bytes_max)
+        bytes_max = self._bytes_max(reply.number)
+        self._core.read_records(token, METADATA_PARTITION, reply.read_from, bytes_max)
 
     def _bytes_max(self, number: int) -> int:
         _, body = self._open[number]
-        assert isinstance(body, Fetch), "only an answer to Fetch has records"
+        assert isinstance(body, Fetch), "only a response to Fetch has records"
         return max(0, min(body.bytes_max, READ_BYTES))
 
     def _on_read(
-        self, answer: Answer, is_current: Callable[[], bool], completed: Completed
+        self, reply: Respond, is_current: Callable[[], bool], completed: Completed
     ) -> None:
         records = b""
         if not completed.error_code and is_current():
-            read = cast("RecordsRead", completed.answer)
-            records = read.records if read.offset == answer.read_from else b""
-        self._answer(answer, records)
+            read = cast("RecordsRead", completed.value)
+            records = read.records if read.offset == reply.read_from else b""
+        self._send_reply(reply, records)
 
-    def _answer(self, answer: Answer, records: bytes) -> None:
-        if answer.number in self._open:
-            asked, body = self._open[answer.number]
-            leader = self._endpoints.get(answer.body.leader_id)
-            told = answer.body
-            if isinstance(body, FetchSnapshot) and isinstance(told, SnapshotAnswer):
+    def _send_reply(self, reply: Respond, records: bytes) -> None:
+        if reply.number in self._open:
+            asked, body = self._open[reply.number]
+            leader = self._endpoints.get(reply.body.leader_id)
+            told = reply.body
+            if isinstance(body, FetchSnapshot) and isinstance(told, SnapshotReply):
                 told = self._with_part(body, told)
-            self._respond(asked, encode_answer(body, told, leader, records))
+            self._respond(asked, encode_reply(body, told, leader, records))
 
-    def _with_part(self, asked: FetchSnapshot, answer: SnapshotAnswer) -> SnapshotAnswer:
+    def _with_part(self, asked: FetchSnapshot, reply: SnapshotReply) -> SnapshotReply:
         """Add the requested part of a snapshot.
 
         Kafka never serves the snapshot of the formatted directory either.
         """
-        if answer.error_code:
-            return answer
+        if reply.error_code:
+            return reply
         error, part = 0, None
         if asked.snapshot_id.offset <= 0 or not 0 <= asked.snapshot_id.epoch <= EPOCH_MAX:
             error = SnapshotNotFoundError.code
@@ -220,8 +220,8 @@ class Exchange:
         else:
             part, error = self._read_part(asked)
         if part is None:
-            return answer._replace(error_code=error, snapshot_id=None)
-        return answer._replace(size=part.size, position=asked.position, part=part.data)
+            return reply._replace(error_code=error, snapshot_id=None)
+        return reply._replace(size=part.size, position=asked.position, part=part.data)
 
     def _read_part(self, asked: FetchSnapshot) -> tuple[Part | None, int]:
         bytes_max = min(asked.bytes_max, PART_BYTES_MAX)
@@ -237,7 +237,7 @@ class Exchange:
         return part, 0
 
     def _respond(self, asked: AskedQuorum, message: Message) -> None:
-        finish(self._requests.answer(asked, message))
+        finish(self._requests.respond(asked, message))
 
     # Requests to others.
 
@@ -266,25 +266,25 @@ class Exchange:
         replied: RepliedTo,
         completed: Completed,
     ) -> None:
-        answer = None
+        reply = None
         if not completed.error_code:
             versions = api_versions(sent.body)
-            body = cast("Replied", completed.answer).body
+            body = cast("Replied", completed.value).body
             try:
                 message = decode_response(versions.api_key, versions.max, body)
                 if is_of_other_cluster(cast("Any", message)):
                     self._clusters.is_other(at, is_begun=_is_of_begun_cluster(sent.body))
-                heard = decode_answer(cast("Any", message))
+                heard = decode_reply(cast("Any", message))
             except (ProtocolError, CorruptMessageError):
                 pass  # treated as a missing response: the request is retried
             else:
-                answer = heard.answer
-                if answer is not None and not isinstance(answer, VersionsAnswer):
+                reply = heard.reply
+                if reply is not None and not isinstance(reply, VersionsReply):
                     self._clusters.is_own()
-                if answer is not None and heard.leader is not None:
-                    self._endpoints[answer.leader_id] = heard.leader
+                if reply is not None and heard.leader is not None:
+                    self._endpoints[reply.leader_id] = heard.leader
         is_gone = completed.error_code == ListenerNotFoundError.code
-        replied(sent.correlation, answer, is_gone)
+        replied(sent.correlation, reply, is_gone)
 
 
 def _is_of_begun_cluster(body: Body) -> bool:

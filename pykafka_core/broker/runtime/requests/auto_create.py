@@ -39,13 +39,13 @@ def missing_topics(
         if name not in image.topics.by_name and name not in INTERNAL_TOPICS
     )
     wanted = list(islice(missing, TOPICS_MAX))
-    return create_topics(wanted, -1, {}, answered=_report) if wanted else None
+    return create_topics(wanted, -1, {}, on_response=_report) if wanted else None
 
 
-def _report(answer: Message) -> None:
-    assert isinstance(answer, CreateTopicsResponse), "the answer fits the request"
-    made = [topic.name for topic in answer.topics if not topic.error_code]
-    failed = [topic for topic in answer.topics if topic.error_code]
+def _report(response: Message) -> None:
+    assert isinstance(response, CreateTopicsResponse), "the response fits the request"
+    made = [topic.name for topic in response.topics if not topic.error_code]
+    failed = [topic for topic in response.topics if topic.error_code]
     if made:
         _log.info("%d topics were auto-created: %s", len(made), _some(made))
     if failed:

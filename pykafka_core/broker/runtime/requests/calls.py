@@ -25,7 +25,7 @@ def create_topics(
     names: Sequence[str],
     partitions: int,
     config: Mapping[str, str],
-    answered: Callable[[Message], None] | None = None,
+    on_response: Callable[[Message], None] | None = None,
 ) -> LocalRequest:
     """Return a CreateTopics request; ``partitions`` -1 selects the broker's default."""
     from pykafka_core.handlers.topics import create_topics as handler
@@ -45,7 +45,7 @@ def create_topics(
     return LocalRequest(
         lambda context: handler.handle(context, request),
         CREATE_TOPICS_VERSION,
-        answered,
+        on_response,
         (CREATE_TOPICS, request),
     )
 
@@ -103,7 +103,7 @@ def new_producer_id() -> LocalRequest:
     return LocalRequest(lambda context: handler.handle(context, request))
 
 
-def raise_first_error(answer: Message) -> None:
+def raise_first_error(response: Message) -> None:
     """Raise the error in the response to one of the requests above.
 
     Raises:
@@ -115,20 +115,20 @@ def raise_first_error(answer: Message) -> None:
         IncrementalAlterConfigsResponse,
     )
 
-    if isinstance(answer, CreateTopicsResponse):
-        results: Sequence[_Result] = answer.topics
+    if isinstance(response, CreateTopicsResponse):
+        results: Sequence[_Result] = response.topics
     else:
-        assert isinstance(answer, DeleteTopicsResponse | IncrementalAlterConfigsResponse)
-        results = answer.responses
+        assert isinstance(response, DeleteTopicsResponse | IncrementalAlterConfigsResponse)
+        results = response.responses
     for result in results:
         if result.error_code:
             raise error_of(result.error_code)(result.error_message or "")
 
 
-def raise_code(answer: Message) -> None:
+def raise_code(response: Message) -> None:
     """Raise the error in a response to `register`."""
     from pykafka_core.protocol.messages import BrokerRegistrationResponse
 
-    assert isinstance(answer, BrokerRegistrationResponse)
-    if answer.error_code:
-        raise error_of(answer.error_code)()
+    assert isinstance(response, BrokerRegistrationResponse)
+    if response.error_code:
+        raise error_of(response.error_code)()

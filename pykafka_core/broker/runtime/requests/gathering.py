@@ -9,8 +9,8 @@ from pykafka_core.handlers.outcome import Reply
 
 R = TypeVar("R")
 
-Answer = Callable[[Asked, Callable[[], Reply]], object]
-"""Creates and sends a response: `Jobs.answer`."""
+Respond = Callable[[Asked, Callable[[], Reply]], object]
+"""Creates and sends a response: `Jobs.respond`."""
 
 
 class Gathering(Generic[R]):
@@ -20,22 +20,22 @@ class Gathering(Generic[R]):
         asked: The request.
         count: Number of its parts.
         reply: Creates the response from all results, in order.
-        answer: Sends the response.
+        respond: Sends the response.
     """
 
-    __slots__ = "_answer", "_asked", "_count", "_reply", "_results"
+    __slots__ = "_asked", "_count", "_reply", "_respond", "_results"
 
     def __init__(
         self,
         asked: Asked,
         count: int,
         reply: Callable[[Sequence[R]], Reply],
-        answer: Answer,
+        respond: Respond,
     ) -> None:
         self._asked: Asked | None = asked
         self._count = count
         self._reply = reply
-        self._answer = answer
+        self._respond = respond
         self._results: dict[int, R] = {}
 
     def add(self, slot: int, result: R) -> None:
@@ -44,7 +44,7 @@ class Gathering(Generic[R]):
         """
         if self._asked is not None:
             self._results.setdefault(slot, result)
-            self.answer_if_complete()
+            self.respond_if_complete()
 
     @property
     def lane(self) -> Lane:
@@ -58,14 +58,14 @@ class Gathering(Generic[R]):
         """Whether the response is being created, or is no longer needed."""
         return self._asked is None
 
-    def answer_if_complete(self) -> None:
+    def respond_if_complete(self) -> None:
         """Respond if all results are there. Callers need this only if there may be no parts."""
         asked = self._asked
         if asked is None or len(self._results) < self._count:
             return
         self._asked = None
         results = [self._results[slot] for slot in range(self._count)]
-        self._answer(asked, lambda: self._reply(results))
+        self._respond(asked, lambda: self._reply(results))
 
     def drop(self) -> None:
         """Forget the request, because its response is no longer needed."""

@@ -9,7 +9,7 @@ from functools import partial
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
-from pykafka_core.broker.runtime.requests.gathering import Answer
+from pykafka_core.broker.runtime.requests.gathering import Respond
 from pykafka_core.broker.runtime.requests.lanes import Lanes
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
@@ -75,7 +75,7 @@ class Jobs:
         contexts: Contexts,
         requests: OpenRequests,
         maintenance: Maintenance,
-        coordinate: Callable[[Asked, Coordinate, Answer], Slices[None]],
+        coordinate: Callable[[Asked, Coordinate, Respond], Slices[None]],
         completions: Completions,
         unread: Unread,
     ) -> None:
@@ -85,9 +85,9 @@ class Jobs:
         self._maintenance = maintenance
         self._coordinate = coordinate
         self._unread = unread
-        requests.reserve = Reservations(completions, requests, self.answer).begin
-        self._answers, self._new, self._begun, self._large = (_Queue() for _ in range(4))
-        self._queues = (self._answers, self._new, self._begun, self._large)
+        requests.reserve = Reservations(completions, requests, self.respond).begin
+        self._responses, self._new, self._begun, self._large = (_Queue() for _ in range(4))
+        self._queues = (self._responses, self._new, self._begun, self._large)
         """`_large` has only a share of the time: its jobs are in `_without_memory`."""
         self._without_memory: OrderedDict[Hashable, _Job] = OrderedDict()
         self._deadline_ns = 0
@@ -102,7 +102,7 @@ class Jobs:
         self._unread.add(asked)
         self._new.push(asked.lane, asked.key, (asked, None))
 
-    def answer(self, asked: Asked, make: Callable[[], Reply]) -> None:
+    def respond(self, asked: Asked, make: Callable[[], Reply]) -> None:
         """Queue a response, or the work that it needs first. The first slice runs at once, while
         `run` has time.
 
@@ -110,16 +110,16 @@ class Jobs:
         """
         made = self._requests.made(asked, make)
         if isinstance(made, Coordinate):
-            work = self._coordinate(asked, made, self.answer)
+            work = self._coordinate(asked, made, self.respond)
         elif isinstance(made, Maintain):
-            work = self._maintenance.begin(asked, made, self.answer)
+            work = self._maintenance.begin(asked, made, self.respond)
         elif made is not None:
-            work = self._requests.answer(asked, made)
+            work = self._requests.respond(asked, made)
         else:
             return
-        is_late = self._answers.arrived or self._core.now_ns() >= self._deadline_ns
+        is_late = self._responses.arrived or self._core.now_ns() >= self._deadline_ns
         if is_late or not advanced(work, self._core, 0):
-            self._answers.push(asked.lane, id(work), (asked, work))
+            self._responses.push(asked.lane, id(work), (asked, work))
 
     def cancel(self, request_id: int) -> None:
         """Remove the request of a closed connection. A request that has had a slice ends at its
@@ -192,11 +192,11 @@ class Jobs:
             asked.queue()
             self.propose(asked, outcome)
         elif isinstance(outcome, Maintain):
-            yield from self._maintenance.begin(asked, outcome, self.answer)
+            yield from self._maintenance.begin(asked, outcome, self.respond)
         elif isinstance(outcome, Coordinate):
-            yield from self._coordinate(asked, outcome, self.answer)
+            yield from self._coordinate(asked, outcome, self.respond)
         else:
-            yield from self._requests.answer(asked, outcome)
+            yield from self._requests.respond(asked, outcome)
 
 
 def _refuse_to_propose(asked: Asked, _outcome: Propose) -> None:

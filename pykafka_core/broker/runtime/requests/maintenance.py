@@ -7,7 +7,7 @@ from typing import assert_never
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.requests.gathering import Answer, Gathering
+from pykafka_core.broker.runtime.requests.gathering import Gathering, Respond
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.timers import Timers
@@ -58,18 +58,18 @@ class Maintenance:
         self._timers = timers
         self._faults = faults
 
-    def begin(self, asked: Asked, outcome: Maintain, answer: Answer) -> Slices[None]:
-        """Send a request's commands; ``answer`` gets its response when all have completed, or after
-        the timeout.
+    def begin(self, asked: Asked, outcome: Maintain, respond: Respond) -> Slices[None]:
+        """Send a request's commands; ``respond`` is called when all have completed, or after the
+        timeout.
         """
-        waiting = _Waiting(asked, outcome, answer)
+        waiting = _Waiting(asked, outcome, respond)
         self._requests.when_over(asked, partial(self._cancel, waiting))
         for slot, command in enumerate(outcome.commands):
             if not self._requests.is_open(asked):
                 return
             self._send(waiting, slot, command)
             yield
-        waiting.gathering.answer_if_complete()
+        waiting.gathering.respond_if_complete()
         if not waiting.gathering.is_over:
             asked.park()
         if outcome.timeout_ms is not None and self._requests.is_open(asked):
@@ -118,8 +118,8 @@ class Maintenance:
     def _on_maintained(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
         del waiting.tokens[slot]
         done = Maintained(*completed)
-        if isinstance(done.answer, MarkerCodes):
-            done = Maintained(done.answer.codes[0], -1)
+        if isinstance(done.value, MarkerCodes):
+            done = Maintained(done.value.codes[0], -1)
         waiting.gathering.add(slot, _by_name(done))
 
     def _time_out(self, waiting: "_Waiting") -> None:
@@ -151,7 +151,7 @@ class _Waiting:
 
     __slots__ = "count", "gathering", "tokens"
 
-    def __init__(self, asked: Asked, outcome: Maintain, answer: Answer) -> None:
+    def __init__(self, asked: Asked, outcome: Maintain, respond: Respond) -> None:
         self.count = len(outcome.commands)
-        self.gathering = Gathering(asked, self.count, outcome.reply, answer)
+        self.gathering = Gathering(asked, self.count, outcome.reply, respond)
         self.tokens: dict[int, int] = {}

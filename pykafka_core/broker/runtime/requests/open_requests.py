@@ -90,13 +90,13 @@ class OpenRequests:
             self._fail(asked, fault)
             return None
 
-    def answer(self, asked: Asked, answer: Message | Slices[Made]) -> Slices[None]:
+    def respond(self, asked: Asked, response: Message | Slices[Made]) -> Slices[None]:
         """Create a response and send it, while one is expected; an exception closes the connection.
 
         A response that needs memory first is continued by `reserve`.
         """
         try:
-            work = _sending(asked, answer)
+            work = _sending(asked, response)
             while asked.key in self._open:
                 try:
                     next(work)
@@ -110,14 +110,14 @@ class OpenRequests:
         except SURVIVED as fault:
             self._fail(asked, fault)
 
-    def answer_encoded(self, asked: RemoteRequest, body: bytes) -> None:
+    def respond_encoded(self, asked: RemoteRequest, body: bytes) -> None:
         """Send a response that another node has created, if one is expected."""
         if asked.key in self._open:
-            asked.answer_encoded(body)
+            asked.respond_encoded(body)
             self._close(asked)
 
     def _fail(self, asked: Asked, fault: BaseException) -> None:
-        self._faults.caught(f"the answer to {asked.name}", fault)
+        self._faults.caught(f"the response to {asked.name}", fault)
         self._close(asked)
         self._abandon(asked, UnknownServerError.code)
 
@@ -150,9 +150,9 @@ class OpenRequests:
         if self._replies:
             replies = self._replies.copy()
             self._replies.clear()
-            if not self._faults.guard("an answer", lambda: self._core.respond(replies)):
+            if not self._faults.guard("a response", lambda: self._core.respond(replies)):
                 for reply in replies:
-                    self._faults.guard("an answer", partial(self._core.respond, [reply]))
+                    self._faults.guard("a response", partial(self._core.respond, [reply]))
 
     def _close(self, asked: Asked) -> bool:
         """Remove the request; return whether it was open."""
@@ -168,11 +168,11 @@ class OpenRequests:
         self._faults.guard("the end of a request", lambda: asked.abandon(error_code))
 
 
-def _sending(asked: Asked, answer: Message | Slices[Made]) -> Slices[Reserve | None]:
-    made = answer if isinstance(answer, Message) else (yield from answer)
+def _sending(asked: Asked, response: Message | Slices[Made]) -> Slices[Reserve | None]:
+    made = response if isinstance(response, Message) else (yield from response)
     if isinstance(made, Reserve):
         return made
-    work = asked.answer(made)
+    work = asked.respond(made)
     return None if work is None else (yield from work)
 
 

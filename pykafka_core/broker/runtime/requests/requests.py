@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SMALL_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two
 yields."""
-SMALL_ANSWER_BYTES_MAX = 16 << 10
+SMALL_RESPONSE_BYTES_MAX = 16 << 10
 """A response below this size is part of the fixed cost of a connection: it reserves no memory."""
 
 Replies = list[tuple[int, EncodedMessage | bytes]]
@@ -46,7 +46,7 @@ class Call(NamedTuple):
 
 
 class Asked(Protocol):
-    """A request. Exactly one of `answer`, `refuse` and `abandon` is called."""
+    """A request. Exactly one of `respond`, `refuse` and `abandon` is called."""
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ class Asked(Protocol):
             ValueError: The request cannot be decoded.
         """
 
-    def answer(self, message: Message) -> Slices[Reserve | None] | None:
+    def respond(self, message: Message) -> Slices[Reserve | None] | None:
         """Send the response: immediately, or at the end of the returned steps. If they return a
         `Reserve`, it is not sent: it needs memory first.
         """
@@ -179,16 +179,18 @@ class RemoteRequest:
         begun = handler_of(key)(context, request)
         return begun if isinstance(begun, OUTCOMES) else (yield from begun)
 
-    def answer(self, message: Message) -> Slices[Reserve | None] | None:
+    def respond(self, message: Message) -> Slices[Reserve | None] | None:
         """Encode and queue the response, if memory is reserved for it."""
         encoder = MessageEncoder(message, self._event.api_version)
         body = encoder.write(FIELDS_MAX)
         if body is None:
-            return self._answer_in_parts(message, encoder)
+            return self._respond_in_parts(message, encoder)
         self._replies.append((self._event.id, body))
         return None
 
-    def _answer_in_parts(self, message: Message, encoder: MessageEncoder) -> Slices[Reserve | None]:
+    def _respond_in_parts(
+        self, message: Message, encoder: MessageEncoder
+    ) -> Slices[Reserve | None]:
         body = None
         while body is None:
             if not self._covers(encoder.written):
@@ -206,10 +208,10 @@ class RemoteRequest:
 
     def _covers(self, size: int) -> bool:
         """Return whether a response of this size needs no further reservation."""
-        is_covered = size <= SMALL_ANSWER_BYTES_MAX or size <= self._reserved
+        is_covered = size <= SMALL_RESPONSE_BYTES_MAX or size <= self._reserved
         return is_covered or size <= self._event.reserved
 
-    def answer_encoded(self, body: bytes) -> None:
+    def respond_encoded(self, body: bytes) -> None:
         """Queue a response that another node has created."""
         self._replies.append((self._event.id, body))
 
@@ -231,7 +233,7 @@ class RemoteRequest:
             return False
         self.park()
         self._reserved = size
-        self._core.reserve_answer(token, self._event.id, size)
+        self._core.reserve_response(token, self._event.id, size)
         return True
 
     def queue(self) -> None:
@@ -267,7 +269,7 @@ class LocalRequest:
     Args:
         decide: The handler.
         api_version: The latest version of the API, for handlers that depend on it.
-        answered: Called with the response, on the control thread, if no thread waits.
+        on_response: Called with the response, on the control thread, if no thread waits.
         sent_as: API and message for a controller on another node; None if only this node can handle
             it.
     """
@@ -281,28 +283,28 @@ class LocalRequest:
         self,
         decide: Callable[[Context], Outcome | Steps],
         api_version: int = 0,
-        answered: Callable[[Message], None] | None = None,
+        on_response: Callable[[Message], None] | None = None,
         sent_as: tuple[int, Message] | None = None,
     ) -> None:
         self.key: Hashable = object()  # not self: a cycle would delay the release of its response
         self.caller: Caller = Call(api_version)
         self._decide = decide
-        self._answered = answered
+        self._on_response = on_response
         self.sent_as = sent_as
         self._done = native.Event()
-        self._answer: Message | None = None
+        self._response: Message | None = None
         self._error: Exception | None = None
 
     def decide(self, context: Context) -> Outcome | Steps:
         """Call the handler."""
         return self._decide(context)
 
-    def answer(self, message: Message) -> None:
+    def respond(self, message: Message) -> None:
         """Wake the waiting thread."""
-        self._answer = message
+        self._response = message
         self._done.set()
-        if self._answered is not None:
-            self._answered(message)
+        if self._on_response is not None:
+            self._on_response(message)
 
     def refuse(self, reason: str) -> None:
         """Wake the waiting thread with the error."""
@@ -343,8 +345,8 @@ class LocalRequest:
                 raise error
             finally:
                 del error  # its traceback holds this frame
-        assert self._answer is not None, "done means answered or failed"
-        return self._answer
+        assert self._response is not None, "done means a response or an error"
+        return self._response
 
     def _fail(self, error: Exception) -> None:
         self._error = error

@@ -3,7 +3,7 @@
 from functools import partial
 
 from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.runtime.requests.gathering import Answer
+from pykafka_core.broker.runtime.requests.gathering import Respond
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.handlers.outcome import Reserve
@@ -23,19 +23,19 @@ class Reservations:
     Args:
         completions: Pending reservations.
         requests: The table of open requests.
-        answer: Continues with a response.
+        respond: Continues with a response.
     """
 
-    def __init__(self, completions: Completions, requests: OpenRequests, answer: Answer) -> None:
+    def __init__(self, completions: Completions, requests: OpenRequests, respond: Respond) -> None:
         self._completions = completions
         self._requests = requests
-        self._answer = answer
+        self._respond = respond
 
     def begin(self, asked: Asked, reserve: Reserve) -> None:
         """Reserve memory, now or when others release it, and continue with the response."""
 
         def reserved(_: Completed) -> None:
-            self._answer(asked, reserve.then)
+            self._respond(asked, reserve.then)
 
         token = self._completions.open(reserved)
         self._requests.when_over(asked, partial(self._completions.cancel, token))

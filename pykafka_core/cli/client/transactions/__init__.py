@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pykafka_core.cli.client.coordinators import TRANSACTIONS, check_all_answer
+from pykafka_core.cli.client.coordinators import TRANSACTIONS, check_all_respond
 from pykafka_core.cli.client.wire import cluster
 from pykafka_core.cli.options import Bootstrap, Json, not_empty
 from pykafka_core.cli.output import print_json, print_table
@@ -41,7 +41,7 @@ def list_transactions(
             print_json(rows)
         else:
             print_table(rows, empty="no transactions")
-        check_all_answer(found, TRANSACTIONS, "the list is incomplete")
+        check_all_respond(found, TRANSACTIONS, "the list is incomplete")
 
 
 @app.command()

@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from pykafka_core.cli.client.clients import TIMEOUT_S
-from pykafka_core.cli.client.coordinators import TRANSACTIONS, check_all_answer
+from pykafka_core.cli.client.coordinators import TRANSACTIONS, check_all_respond
 from pykafka_core.cli.client.wire import Cluster, check, cluster
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.options import Bootstrap, Json, Yes, not_empty
@@ -138,7 +138,7 @@ def _owner(found: Cluster, partition: str, producer_id: int) -> Described | None
         of_coordinator = described(found, one.transactional_id)
         if partition in of_coordinator.partitions:
             return of_coordinator
-    check_all_answer(
+    check_all_respond(
         found, TRANSACTIONS, f"cannot check whether the transaction in {partition} hangs"
     )
     return None
@@ -190,13 +190,13 @@ def _fence(found: Cluster, owner: Described) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     aborting = False
     while True:
-        answer = found.node(owner.coordinator).ask_newest(
+        response = found.node(owner.coordinator).ask_newest(
             INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, request, InitProducerIdResponse
         )
-        if aborting and answer.error_code == ProducerFencedError.code:
+        if aborting and response.error_code == ProducerFencedError.code:
             return  # its epoch has ended
-        if answer.error_code != ConcurrentTransactionsError.code or time.monotonic() > deadline:
-            check(answer.error_code, f"cannot fence the producer of {owner.transactional_id!r}")
+        if response.error_code != ConcurrentTransactionsError.code or time.monotonic() > deadline:
+            check(response.error_code, f"cannot fence the producer of {owner.transactional_id!r}")
             if not aborting:
                 raise CliError(f"the transaction of {owner.transactional_id!r} has ended already")
             return
@@ -208,10 +208,10 @@ def _open_in_partition(
     found: Cluster, topic: str, partition: int, producer_id: int | None
 ) -> DescribeProducersResponse.ProducerState:
     asked = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=[partition])
-    answer = found.leader(topic, partition).ask_newest(
+    response = found.leader(topic, partition).ask_newest(
         DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=[asked]), DescribeProducersResponse
     )
-    row = answer.topics[0].partitions[0]
+    row = response.topics[0].partitions[0]
     check(row.error_code, f"cannot describe the producers of {topic}:{partition}")
     open_ones = [
         state
@@ -242,7 +242,7 @@ def _write_marker(found: Cluster, one: Open) -> None:
             )
         ],
     )
-    answer = found.leader(one.topic, one.partition).ask_newest(
+    response = found.leader(one.topic, one.partition).ask_newest(
         WRITE_TXN_MARKERS, 1, WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse
     )
-    check(answer.markers[0].topics[0].partitions[0].error_code, f"cannot abort in {one.topic}")
+    check(response.markers[0].topics[0].partitions[0].error_code, f"cannot abort in {one.topic}")

@@ -48,14 +48,14 @@ def listed(
 ) -> Iterator[Listed]:
     """List the transactional ids of each broker, by state and producer.
 
-    Ids whose coordinator is not loaded or has no leader are missing: see `check_all_answer`.
+    Ids whose coordinator is not loaded or has no leader are missing: see `check_all_respond`.
 
     Raises:
         CliError: A coordinator cannot list them, for example while it loads; or there is no such
             state.
     """
     for node_id in found.nodes:
-        answer = found.node(node_id).ask_newest(
+        response = found.node(node_id).ask_newest(
             LIST_TRANSACTIONS,
             0,
             ListTransactionsRequest(
@@ -63,11 +63,11 @@ def listed(
             ),
             ListTransactionsResponse,
         )
-        check(answer.error_code, f"broker {node_id} cannot list transactions")
-        if answer.unknown_state_filters:
-            unknown = ", ".join(answer.unknown_state_filters)
+        check(response.error_code, f"broker {node_id} cannot list transactions")
+        if response.unknown_state_filters:
+            unknown = ", ".join(response.unknown_state_filters)
             raise CliError(f"no transaction has state {unknown}", exit_code=USAGE)
-        for row in answer.transaction_states:
+        for row in response.transaction_states:
             yield Listed(
                 row.transactional_id, row.transaction_state, row.producer_id, coordinator=node_id
             )
@@ -90,13 +90,13 @@ def described(found: Cluster, transactional_id: str) -> Described:
     )
     (place,) = coordinator.coordinators
     check(place.error_code, f"cannot find the coordinator of {transactional_id!r}")
-    answer = found.node(place.node_id).ask_newest(
+    response = found.node(place.node_id).ask_newest(
         DESCRIBE_TRANSACTIONS,
         0,
         DescribeTransactionsRequest(transactional_ids=[transactional_id]),
         DescribeTransactionsResponse,
     )
-    (row,) = answer.transaction_states
+    (row,) = response.transaction_states
     check(row.error_code, what)
     is_open = row.transaction_start_time_ms >= 0 and bool(row.topics)
     open_ms = max(int(time.time() * 1000) - row.transaction_start_time_ms, 0)

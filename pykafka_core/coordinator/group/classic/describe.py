@@ -44,7 +44,7 @@ def list_groups(
         for kind, group_ids in found.items()
         if (not states or kind.state.lower() in states) and (not types or kind.group_type in types)
     }
-    turn.answer(waiter, listed)
+    turn.respond(waiter, listed)
 
 
 def _listed(state: GroupState) -> Iterator[tuple[Kind, str]]:
@@ -73,7 +73,7 @@ def describe_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn)
         protocol_data=(group.protocol_name or "") if is_stable else "",
         members=[_described(group, member, is_stable) for member in group.members.values()],
     )
-    turn.answer(waiter, described)
+    turn.respond(waiter, described)
 
 
 def _described(

@@ -30,4 +30,4 @@ def heartbeat(request: HeartbeatRequest, state: GroupState, waiter: Waiter, turn
     group.check_generation(member_id, request.group_instance_id, request.generation_id)
     touch_member(state, group.members[member_id], turn.now_ns)
     rebalances = group.state is ClassicGroupState.PREPARING_REBALANCE
-    turn.answer(waiter, RebalanceInProgressError.code if rebalances else HeartbeatResponse())
+    turn.respond(waiter, RebalanceInProgressError.code if rebalances else HeartbeatResponse())

@@ -11,12 +11,12 @@ from pykafka_core.coordinator.group.classic.member import (
     bytes_of,
 )
 from pykafka_core.coordinator.group.classic.rebalance import (
-    answer_join,
     complete_if_all_joined,
     joined,
     rebalance_or_complete,
     refuse_sync,
     remove_member,
+    respond_to_join,
 )
 from pykafka_core.coordinator.group.classic.records import group_record, stored_member
 from pykafka_core.coordinator.group.classic.session import (
@@ -166,7 +166,7 @@ def _turn_away(
     if member is not None:
         remove_member(state, group, member, turn)
         complete_if_all_joined(state, group, turn)
-    turn.answer(waiter, JoinGroupResponse(error_code=GroupMaxSizeReachedError.code))
+    turn.respond(waiter, JoinGroupResponse(error_code=GroupMaxSizeReachedError.code))
 
 
 def _join_without_id(
@@ -186,7 +186,7 @@ def _join_without_id(
         due_ns = turn.now_ns + join.session_timeout_ms * NS_PER_MS
         await_pending_member(state, group, member_id, due_ns)
         required = MemberIdRequiredError.code
-        turn.answer(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
+        turn.respond(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
     else:
         _add(state, group, member_id, join, waiter, turn)
 
@@ -221,9 +221,11 @@ def _join_again(
         follows or group.state is states.COMPLETING_REBALANCE
     ) and member.protocols == join.protocols:
         touch_member(state, member, turn.now_ns)
-        turn.answer(waiter, joined(group, member))
+        turn.respond(waiter, joined(group, member))
         return
-    answer_join(group, member, JoinGroupResponse(error_code=RebalanceInProgressError.code), turn)
+    respond_to_join(
+        group, member, JoinGroupResponse(error_code=RebalanceInProgressError.code), turn
+    )
     _update(group, member, join)
     group.wait_for_join(member, waiter)
     rebalance_or_complete(
@@ -289,7 +291,9 @@ def _join_as_static(
         _store_replaced(group, old, new, turn)
     _replace(state, group, old, new, turn)
     if stays:
-        turn.answer(waiter, _rejoined(group, new, old.member_id if led else None, join.api_version))
+        turn.respond(
+            waiter, _rejoined(group, new, old.member_id if led else None, join.api_version)
+        )
         return
     group.wait_for_join(new, waiter)
     rebalance_or_complete(state, group, f"static member {member_id} rejoined: {new.reason}", turn)
@@ -309,7 +313,7 @@ def _store_replaced(group: ClassicGroup, old: Member, new: Member, turn: Turn) -
 
 def _replace(state: GroupState, group: ClassicGroup, old: Member, new: Member, turn: Turn) -> None:
     fenced = FencedInstanceIdError.code
-    answer_join(group, old, JoinGroupResponse(error_code=fenced, member_id=old.member_id), turn)
+    respond_to_join(group, old, JoinGroupResponse(error_code=fenced, member_id=old.member_id), turn)
     refuse_sync(old, fenced, turn)
     state.deadlines.cancel(old.session_key)
     group.replace(old, new)
@@ -324,11 +328,11 @@ def _rejoined(
     Clients without ``skip_assignment`` get the old member id as the leader's id, so that they do
     not assign.
     """
-    answer = joined(group, member)
+    response = joined(group, member)
     if led_as is None:
-        return answer
+        return response
     if api_version < SKIP_ASSIGNMENT_VERSION:
-        answer.leader, answer.members = led_as, []
+        response.leader, response.members = led_as, []
     else:
-        answer.skip_assignment = True
-    return answer
+        response.skip_assignment = True
+    return response

@@ -35,7 +35,7 @@ def leave_group(
     if group is None:
         raise UnknownMemberIdError
     codes = tuple(_leave(state, group, identity, turn) for identity in leaving)
-    turn.answer(waiter, codes)
+    turn.respond(waiter, codes)
     left = [one for one, code in zip(leaving, codes, strict=True) if not code]
     if left and group.state is not ClassicGroupState.EMPTY:
         rebalance_or_complete(state, group, reason_of(left), turn)

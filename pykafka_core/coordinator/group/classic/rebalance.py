@@ -90,7 +90,7 @@ def complete_rebalance(state: GroupState, group: ClassicGroup, turn: Turn) -> No
         turn.now_ms,
     )
     if group.members:
-        _answer_joins(state, group, turn)
+        _respond_to_joins(state, group, turn)
     else:
         append_empty(group, turn)
 
@@ -116,7 +116,7 @@ def remove_member(state: GroupState, group: ClassicGroup, member: Member, turn: 
     Its pending request fails with UNKNOWN_MEMBER_ID, so that a live client rejoins.
     """
     state.deadlines.cancel(member.session_key)
-    answer_join(group, member, JoinGroupResponse(error_code=UnknownMemberIdError.code), turn)
+    respond_to_join(group, member, JoinGroupResponse(error_code=UnknownMemberIdError.code), turn)
     refuse_sync(member, UnknownMemberIdError.code, turn)
     group.remove(member)
 
@@ -165,21 +165,23 @@ def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
     )
 
 
-def answer_join(group: ClassicGroup, member: Member, answer: JoinGroupResponse, turn: Turn) -> None:
+def respond_to_join(
+    group: ClassicGroup, member: Member, response: JoinGroupResponse, turn: Turn
+) -> None:
     """Respond to the member's pending JoinGroup, if any."""
     waiter = group.take_join_waiter(member)
-    if answer.error_code == FencedInstanceIdError.code:
+    if response.error_code == FencedInstanceIdError.code:
         text = f"member {member.member_id}: another one came as {member.group_instance_id}"
         group.history.note(What.FENCED, text, turn.now_ms)
     if waiter is not None:
-        turn.answer(waiter, answer)
+        turn.respond(waiter, response)
 
 
 def refuse_sync(member: Member, error_code: int, turn: Turn) -> bool:
     """Fail the member's pending SyncGroup; return whether there was one."""
     waiter, member.sync_waiter = member.sync_waiter, None
     if waiter is not None:
-        turn.answer(waiter, error_code)
+        turn.respond(waiter, error_code)
     return waiter is not None
 
 
@@ -226,11 +228,11 @@ def _elect_leader(group: ClassicGroup) -> bool:
     return True
 
 
-def _answer_joins(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+def _respond_to_joins(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
     for member in group.members.values():
         waiter = group.take_join_waiter(member)
         if waiter is not None:
-            turn.answer(waiter, joined(group, member))
+            turn.respond(waiter, joined(group, member))
         touch_member(state, member, turn.now_ns)
         member.is_new = False
     group.pending_sync.update(group.members)

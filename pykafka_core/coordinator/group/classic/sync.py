@@ -72,7 +72,7 @@ def sync_group(sync: Sync, state: GroupState, waiter: Waiter, turn: Turn) -> Non
     member = group.members[sync.member_id]
     _note_sync(state, group, member)
     if group.state is ClassicGroupState.STABLE:
-        turn.answer(waiter, synced(group, member))
+        turn.respond(waiter, synced(group, member))
         return
     refuse_sync(member, RebalanceInProgressError.code, turn)
     member.sync_waiter = waiter
@@ -109,7 +109,7 @@ def _assign(
         waiter = member.sync_waiter
         if waiter is not None:
             member.sync_waiter = None
-            turn.answer(waiter, synced(group, member))
+            turn.respond(waiter, synced(group, member))
             touch_member(state, member, turn.now_ns)
     group.move_to(ClassicGroupState.STABLE, turn.now_ms)
     group.history.note(

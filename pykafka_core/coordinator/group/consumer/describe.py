@@ -50,7 +50,7 @@ def describe_consumer_group(group_id: str, state: GroupState, waiter: Waiter, tu
     group = state.consumer_groups.get(group_id)
     if group is None:
         raise GroupIdNotFoundError
-    turn.answer(waiter, _described(group, state.settings.consumer.assignors[0]))
+    turn.respond(waiter, _described(group, state.settings.consumer.assignors[0]))
 
 
 def _described(group: ConsumerGroup, default_assignor: str) -> Described:

@@ -8,7 +8,7 @@ records do not fit into a batch, all these changes are undone.
 from collections.abc import Sequence
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
-from pykafka_core.coordinator.group.classic.rebalance import answer_join, refuse_sync
+from pykafka_core.coordinator.group.classic.rebalance import refuse_sync, respond_to_join
 from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.replay import apply
@@ -77,7 +77,7 @@ def _take_over(state: GroupState, classic: ClassicGroup, turn: Turn) -> None:
         drop_pending_member(state, classic, member_id)
     for member in classic.members.values():
         state.deadlines.cancel(member.session_key)
-        answer_join(classic, member, JoinGroupResponse(error_code=refusal), turn)
+        respond_to_join(classic, member, JoinGroupResponse(error_code=refusal), turn)
         refuse_sync(member, refusal, turn)
         timeout_ms = member.session_timeout_ms
         touch(state, classic.group_id, member.member_id, turn.now_ns, timeout_ms)

@@ -29,7 +29,7 @@ from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
 
 T = TypeVar("T")
 
-_Answer = ConsumerGroupHeartbeatResponse
+_Response = ConsumerGroupHeartbeatResponse
 
 
 def consumer_heartbeat(
@@ -67,7 +67,7 @@ def consumer_heartbeat(
     draft.group.topics_version = view.version
     touch(state, beat.group_id, member_id, turn.now_ns, beat.session_timeout_ms)
     is_news = beat.is_full or before.assigned != after.assigned
-    turn.answer(waiter, _answer(beat, after, is_news=is_news))
+    turn.respond(waiter, _respond(beat, after, is_news=is_news))
 
 
 def _updated(beat: Heartbeat, member: ConsumerMember) -> ConsumerMember:
@@ -91,14 +91,14 @@ def _said(value: T | None, before: T) -> T:
     return before if value is None else value
 
 
-def _answer(beat: Heartbeat, member: ConsumerMember, *, is_news: bool) -> _Answer:
+def _respond(beat: Heartbeat, member: ConsumerMember, *, is_news: bool) -> _Response:
     rows = [
-        _Answer.TopicPartitions(topic_id=topic_id, partitions=sorted(numbers))
+        _Response.TopicPartitions(topic_id=topic_id, partitions=sorted(numbers))
         for topic_id, numbers in sorted(member.assigned.items())
     ]
-    return _Answer(
+    return _Response(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=beat.heartbeat_interval_ms,
-        assignment=_Answer.Assignment(topic_partitions=rows) if is_news else None,
+        assignment=_Response.Assignment(topic_partitions=rows) if is_news else None,
     )

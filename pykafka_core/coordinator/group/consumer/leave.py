@@ -59,7 +59,7 @@ def consumer_leave(
     else:
         cause = f"member {member.member_id} left"
         remove_members(state, group, [member.member_id], view, cause, turn)
-    turn.answer(
+    turn.respond(
         waiter,
         ConsumerGroupHeartbeatResponse(
             member_id=request.member_id, member_epoch=request.member_epoch

@@ -30,7 +30,7 @@ def leave_consumer_group(
         pairs = zip(leaving, found, strict=True)
         cause = reason_of([identity for identity, one in pairs if isinstance(one, str)])
         remove_members(state, group, member_ids, None, cause, turn)
-    turn.answer(waiter, tuple(NONE if isinstance(one, str) else one for one in found))
+    turn.respond(waiter, tuple(NONE if isinstance(one, str) else one for one in found))
 
 
 def _found(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> str | int:

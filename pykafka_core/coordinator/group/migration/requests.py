@@ -80,7 +80,7 @@ def join_consumers(
         raise InconsistentGroupProtocolError
     if join.must_come_back:
         required = MemberIdRequiredError.code
-        turn.answer(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
+        turn.respond(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
         return
     subscription = _subscription(join)
     draft = Draft(group)
@@ -93,7 +93,7 @@ def join_consumers(
         forget_deadlines(state, group.group_id, replaced)
     draft.group.topics_version = view.version
     _await_sync(state, group.group_id, joined, join, turn)
-    turn.answer(waiter, _joined(joined, names[0]))
+    turn.respond(waiter, _joined(joined, names[0]))
     if replaced is not None:
         is_settled = draft.group.state is ConsumerGroupState.STABLE
         cause = f"static member {member_id} rejoined with the classic protocol"
@@ -186,7 +186,7 @@ def sync_consumers(
     gives_up = member.state is MemberState.UNREVOKED_PARTITIONS
     if not gives_up and _is_behind(group, member, state, turn):
         _await_join(state, group, member, turn)
-        turn.answer(waiter, RebalanceInProgressError.code)
+        turn.respond(waiter, RebalanceInProgressError.code)
         return
     key = DueInConsumerGroup(ConsumerDue.SYNC, group.group_id, member.member_id)
     state.deadlines.cancel(key)
@@ -194,7 +194,7 @@ def sync_consumers(
     assigned = encoded_assignment(
         member.assigned, member.topic_names, state.topic_id, side.metadata
     )
-    turn.answer(
+    turn.respond(
         waiter,
         SyncGroupResponse(
             protocol_type=sync.protocol_type,
@@ -222,9 +222,9 @@ def beat_consumers(
     touch(state, group.group_id, member.member_id, turn.now_ns, side.session_timeout_ms)
     if _has_a_step_to_take(group, member, state, turn):
         _await_join(state, group, member, turn)
-        turn.answer(waiter, RebalanceInProgressError.code)
+        turn.respond(waiter, RebalanceInProgressError.code)
     else:
-        turn.answer(waiter, HeartbeatResponse())
+        turn.respond(waiter, HeartbeatResponse())
 
 
 def _has_a_step_to_take(

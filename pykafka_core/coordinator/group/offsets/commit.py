@@ -104,7 +104,7 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
     group = state.any_group(commit.group_id)
     if isinstance(group, ClassicGroup):
         touch(state, group, commit.member_id, turn.now_ns)
-    turn.answer(waiter, deleted or None)
+    turn.respond(waiter, deleted or None)
 
 
 def without_deleted(commit: Commit, state: GroupState) -> tuple[Commit, frozenset[bytes]]:

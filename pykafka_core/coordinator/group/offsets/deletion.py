@@ -38,7 +38,7 @@ def remove_detached(state: GroupState, turn: Turn) -> None:
         if next(head.places(), None) is None:
             offsets.detached.popleft()
             if head.waiter is not None:
-                turn.answer(head.waiter, head.group_id)
+                turn.respond(head.waiter, head.group_id)
     if offsets.detached:
         state.deadlines.set(DELETION, turn.now_ns + PAUSE_NS)
 
@@ -90,7 +90,7 @@ def delete_offsets(
     turn.append(offset_tombstones(group_id, places))
     for topic, partition in places:
         state.offsets.remove(group_id, topic, partition)
-    turn.answer(waiter, kept)
+    turn.respond(waiter, kept)
 
 
 def _knows_topics(group: ClassicGroup) -> bool:

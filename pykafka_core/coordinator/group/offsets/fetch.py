@@ -53,7 +53,7 @@ def fetch_offsets(
     offsets = dict(current_offsets(state, group_id, topics))
     topic_ids = {name: state.topic_id(name) for name in (offsets if topics is None else topics)}
     pending = state.offsets.pending_places(group_id)
-    turn.answer(waiter, Fetched(offsets, pending, topic_ids, refused))
+    turn.respond(waiter, Fetched(offsets, pending, topic_ids, refused))
 
 
 def _refused(group: ConsumerGroup, readers: Iterable[Reader]) -> dict[Reader, int]:

@@ -41,7 +41,7 @@ def begin_commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, 
     if open_epoch == asked.producer_epoch:
         _commit(asked, state, waiter, turn)
     else:
-        turn.answer(waiter, state.transactions.guard())
+        turn.respond(waiter, state.transactions.guard())
 
 
 def commit_in_transaction(
@@ -72,7 +72,7 @@ def end_transaction(end: TransactionEnd, state: GroupState, waiter: Waiter, turn
     state.offsets.end_transaction(end.producer_id, committed=end.committed)
     if state.offsets.detached:
         state.deadlines.set(DELETION, turn.now_ns)
-    turn.answer(waiter, None)
+    turn.respond(waiter, None)
 
 
 def _commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
@@ -87,4 +87,4 @@ def _commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn:
         place = (one.topic, one.partition)
         state.offsets.put_pending(asked.producer_id, commit.group_id, place, one.committed)
     state.transactions.begin(asked.producer_id, asked.producer_epoch)
-    turn.answer(waiter, deleted or None)
+    turn.respond(waiter, deleted or None)

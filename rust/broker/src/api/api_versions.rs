@@ -115,7 +115,7 @@ pub(crate) fn encoded<E: std::fmt::Display>(
     let mut out = Chunks::new();
     match encode(&mut out) {
         Ok(()) => Outcome::Reply(out.into()),
-        Err(error) => Outcome::Close(format!("the answer cannot be encoded: {error}")),
+        Err(error) => Outcome::Close(format!("the response cannot be encoded: {error}")),
     }
 }
 

@@ -96,7 +96,7 @@ mod tests {
     fn reply(outcome: Outcome) -> Reply {
         match settled(outcome) {
             Outcome::Reply(reply) => reply,
-            other => panic!("no answer: {other:?}"),
+            other => panic!("no response: {other:?}"),
         }
     }
 

@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// Records the session id of a response. Without a session, every request is a full one.
-    pub(super) fn answered(&mut self, session_id: i32) {
+    pub(super) fn responded(&mut self, session_id: i32) {
         self.id = session_id;
         self.epoch = match (session_id, self.epoch) {
             (NONE, _) => EPOCH_INITIAL,
@@ -123,12 +123,12 @@ mod tests {
         let mut session = Session::default();
         let full = session.ask([at(0, 0), at(1, 0)]).unwrap();
         assert_eq!((full.session_id, full.session_epoch, full.wanted.len()), (0, 0, 2));
-        session.answered(7);
+        session.responded(7);
         let next = session.ask([at(0, 5), (id(1), None), at(2, 0), (id(3), None)]).unwrap();
         assert_eq!((next.session_id, next.session_epoch), (7, 1));
         assert_eq!(next.wanted, [(id(0), spec(5)), (id(2), spec(0))]);
         assert_eq!(next.forgotten, [id(1)]);
-        session.answered(7);
+        session.responded(7);
         let idle = session.ask([at(0, 5)]).unwrap();
         assert_eq!((idle.session_epoch, idle.wanted, idle.forgotten), (2, vec![], vec![]));
     }
@@ -137,7 +137,7 @@ mod tests {
     fn a_lost_session_is_ended_by_a_full_request() {
         let mut session = Session::default();
         session.ask([at(0, 0), at(1, 0)]);
-        session.answered(7);
+        session.responded(7);
         session.lost();
         let full = session.ask([(id(1), None)]).unwrap();
         let wanted = vec![(id(0), spec(0))];
@@ -148,7 +148,7 @@ mod tests {
     fn a_session_whose_partitions_were_all_forgotten_starts_again() {
         let mut session = Session::default();
         session.ask([at(0, 0)]);
-        session.answered(7);
+        session.responded(7);
         assert_eq!(session.ask([(id(0), None)]), None);
         let full = session.ask([at(1, 0)]).unwrap();
         assert_eq!((full.session_id, full.session_epoch), (7, 0));
@@ -160,14 +160,14 @@ mod tests {
         for _ in 0..2 {
             let full = session.ask([at(0, 0)]).unwrap();
             assert_eq!((full.session_id, full.session_epoch, full.wanted.len()), (0, 0, 1));
-            session.answered(0);
+            session.responded(0);
         }
     }
 
     #[test]
     fn epochs_wrap_to_one() {
         let mut session = Session { id: 7, epoch: i32::MAX, told: HashMap::new() };
-        session.answered(7);
+        session.responded(7);
         assert_eq!(session.epoch, 1);
     }
 }

@@ -100,7 +100,7 @@ pub(super) struct Fetcher {
 
 /// The end of a request in flight.
 enum Ended {
-    Answered(Bytes),
+    Responded(Bytes),
     Failed(SendError),
     /// It was cancelled for news.
     GivenUp,
@@ -154,8 +154,8 @@ impl Fetcher {
         let Some(ask) = self.next_ask() else { return self.wait(None).await };
         let Some(body) = self.fetch_request(&ask) else { return Ok(()) };
         match self.ask(&to, body).await? {
-            Ended::Answered(body) => self.answered(&to, &body).await?,
-            Ended::Failed(error) => self.not_answered(&error),
+            Ended::Responded(body) => self.handle_response(&to, &body).await?,
+            Ended::Failed(error) => self.handle_failure(&error),
             Ended::GivenUp => self.session.lost(),
         }
         Ok(())
@@ -431,7 +431,7 @@ impl Fetcher {
         loop {
             tokio::select! {
                 biased;
-                answered = &mut response => return Ok(ended(answered)),
+                result = &mut response => return Ok(ended(result)),
                 news = self.news.recv() => self.hear(news.ok_or(Closed)?),
                 Some(done) = self.done.recv() => self.worked(done),
                 () = sleep_to(gives_up_at) => {
@@ -478,7 +478,7 @@ impl Fetcher {
     }
 
     /// Handles a request without a response: its partitions are fetched in a new session.
-    fn not_answered(&mut self, error: &SendError) {
+    fn handle_failure(&mut self, error: &SendError) {
         self.session.lost();
         if let SendError::UnsupportedVersion { max, .. } = error
             && (FETCH_VERSION_MIN..self.version).contains(max)
@@ -539,9 +539,9 @@ impl Drop for Tell {
     }
 }
 
-fn ended(answered: Result<Result<Bytes, SendError>, oneshot::error::RecvError>) -> Ended {
-    match answered {
-        Ok(Ok(body)) => Ended::Answered(body),
+fn ended(result: Result<Result<Bytes, SendError>, oneshot::error::RecvError>) -> Ended {
+    match result {
+        Ok(Ok(body)) => Ended::Responded(body),
         Ok(Err(error)) => Ended::Failed(error),
         Err(_) => Ended::Failed(SendError::Closed),
     }

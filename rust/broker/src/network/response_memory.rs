@@ -38,7 +38,7 @@ pub(crate) const WIDENED_BYTES_MIN: usize = 64 << 10;
 const STALLED_NS_MIN: u64 = 1_000_000_000;
 /// Pause between two searches for stalled peers.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-const REASON: &str = "its peer takes no answers, and others wait for the memory that they hold";
+const REASON: &str = "its peer takes no responses, and others wait for the memory that they hold";
 
 /// The responses in memory.
 pub(crate) struct ResponseMemory {

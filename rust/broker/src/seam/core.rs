@@ -239,7 +239,7 @@ impl Core {
 
     /// Reserves memory for a response of at most `bytes`, before it is built: `Maintained(token)`.
     /// There is no completion if the connection of the request closes before.
-    pub fn reserve_answer(&self, token: Token, request: u64, bytes: usize) {
+    pub fn reserve_response(&self, token: Token, request: u64, bytes: usize) {
         self.ctx.requests.reserve(request, token, bytes);
     }
 
@@ -500,7 +500,7 @@ impl Core {
             ("events_waiting", self.ctx.events.count()),
             ("connections_muted", self.ctx.network.memory.input.waiting()),
             ("input_held_bytes", self.ctx.network.memory.input.held()),
-            ("answers_held_bytes", self.ctx.network.memory.responses.bytes()),
+            ("responses_held_bytes", self.ctx.network.memory.responses.bytes()),
         ];
         for (name, value) in levels {
             statistics::put(&mut out, name, value as u64);

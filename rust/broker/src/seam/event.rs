@@ -137,7 +137,7 @@ pub enum Event {
         /// Base offset of the batch, -1 on error.
         offset: i64,
     },
-    /// Completes a maintenance command, or `reserve_answer`.
+    /// Completes a maintenance command, or `reserve_response`.
     Maintained {
         /// Token of the command.
         token: Token,

@@ -340,7 +340,7 @@ impl Cluster {
         let request = produce::Request { acks, timeout_ms, topics, ..produce::Request::default() };
         let body = encoded(|out| request.encode(PRODUCE_VERSION, out));
         let response = self.connect(node).ask(ApiKey::PRODUCE, PRODUCE_VERSION, &body);
-        let response = produce::Response::decode(PRODUCE_VERSION, &response).expect("an answer");
+        let response = produce::Response::decode(PRODUCE_VERSION, &response).expect("a response");
         let partition = &response.responses[0].partitions[0];
         (partition.error_code, partition.base_offset)
     }
@@ -374,7 +374,7 @@ impl Cluster {
         };
         let body = encoded(|out| request.encode(version, out));
         let response = Bytes::from(self.connect(node).ask(ApiKey::FETCH, version, &body));
-        let response = fetch::Response::decode_shared(version, &response).expect("an answer");
+        let response = fetch::Response::decode_shared(version, &response).expect("a response");
         let partition = &response.responses[0].partitions[0];
         let records = match &partition.records {
             Some(Records::Bytes(records)) => records.to_vec(),

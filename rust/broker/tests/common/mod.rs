@@ -222,7 +222,7 @@ impl Client {
 
     /// The response to a request of that API: correlation id and body.
     pub fn receive(&mut self, api_key: ApiKey, api_version: i16) -> (i32, Vec<u8>) {
-        let frame = self.receive_frame().expect("an answer");
+        let frame = self.receive_frame().expect("a response");
         let (id, body) = decode_response_header(api_key, api_version, &frame).expect("a header");
         (id, body.to_vec())
     }

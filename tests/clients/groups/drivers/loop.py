@@ -85,7 +85,7 @@ def obey(driver: Driver, command: Command) -> bool:
     do = command.pop("do")
     if do == "close":
         own("revoked", ())  # not all clients report it before they leave
-    answers: dict[str, Callable[[], None]] = {
+    responses: dict[str, Callable[[], None]] = {
         "commit": lambda: tell("committed"),
         "seek": lambda: tell("sought"),
         "pause": lambda: tell("paused"),
@@ -93,5 +93,5 @@ def obey(driver: Driver, command: Command) -> bool:
         "close": lambda: tell("closed"),
     }
     found = getattr(driver, do)(**command)
-    tell("lag", lag=found) if do == "lag" else answers[do]()
+    tell("lag", lag=found) if do == "lag" else responses[do]()
     return bool(do == "close")

@@ -55,16 +55,16 @@ def committed(
     world: World, who: Who, api_version: int = 9, partitions: Iterable[int] = (0,)
 ) -> object:
     commit = commit_of(who, api_version, partitions)
-    answer = world.ask(partial(commit_offsets, commit))
-    return NONE if answer is None else answer
+    response = world.ask(partial(commit_offsets, commit))
+    return NONE if response is None else response
 
 
 def committed_in_transaction(world: World, who: Who, partitions: Iterable[int] = (0,)) -> object:
     asked = TransactionalCommit(commit_of(who, None, partitions), 7, 3)
-    answer = world.ask(partial(begin_commit, asked))
-    if isinstance(answer, Guard):
-        answer = world.ask(partial(commit_in_transaction, asked, answer))
-    return NONE if answer is None else answer
+    response = world.ask(partial(begin_commit, asked))
+    if isinstance(response, Guard):
+        response = world.ask(partial(commit_in_transaction, asked, response))
+    return NONE if response is None else response
 
 
 @pytest.mark.parametrize(

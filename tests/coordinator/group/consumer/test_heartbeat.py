@@ -47,10 +47,10 @@ T = topic_id("t")
 
 
 def test_first_member_gets_every_partition_in_the_first_epoch() -> None:
-    answer = World().join("a")
-    assert (answer.member_id, answer.member_epoch) == ("a", FIRST)
-    assert answer.heartbeat_interval_ms == INTERVAL_MS
-    assert assigned(answer) == {T: frozenset(range(6))}
+    response = World().join("a")
+    assert (response.member_id, response.member_epoch) == ("a", FIRST)
+    assert response.heartbeat_interval_ms == INTERVAL_MS
+    assert assigned(response) == {T: frozenset(range(6))}
 
 
 def test_member_without_an_id_gets_one() -> None:
@@ -82,8 +82,8 @@ def test_partitions_are_revoked_before_another_member_gets_them() -> None:
     assert len(kept[T]) == 3
     assert not b.beat()
     # It confirms that it has revoked them.
-    answer = world.beat("a", FIRST, owned=kept)
-    assert answer.member_epoch == FIRST + 1
+    response = world.beat("a", FIRST, owned=kept)
+    assert response.member_epoch == FIRST + 1
     assert b.beat()
     assert b.owned == {T: frozenset(range(6)) - kept[T]}
     assert world.group.state.value == "Stable"
@@ -177,9 +177,9 @@ def test_leaving_member_releases_its_partitions() -> None:
     world = World()
     a, b = Client(world, "a"), Client(world, "b")
     settle([a, b])
-    answer = world.leave("b")
-    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-    assert (answer.member_id, answer.member_epoch) == ("b", -1)
+    response = world.leave("b")
+    assert isinstance(response, ConsumerGroupHeartbeatResponse)
+    assert (response.member_id, response.member_epoch) == ("b", -1)
     settle([a])
     assert a.owned == {T: frozenset(range(6))}
     assert a.epoch == FIRST + 2
@@ -252,9 +252,9 @@ def test_other_topics_start_no_epoch() -> None:
 
 
 def test_member_without_topics_gets_only_an_epoch() -> None:
-    answer = World({}).join("a")
-    assert answer.member_epoch == FIRST
-    assert assigned(answer) == {}
+    response = World({}).join("a")
+    assert response.member_epoch == FIRST
+    assert assigned(response) == {}
 
 
 def test_most_preferred_assignor_is_used() -> None:

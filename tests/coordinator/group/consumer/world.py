@@ -109,14 +109,14 @@ class World:
         self.shard = GroupShard(settings, lambda: f"uuid{next(numbers)}", self._topic_id)
         self.now_ms = 1_000
         self.records: list[KeyValue] = []
-        self.answers: dict[Waiter, object] = {}
+        self.responses: dict[Waiter, object] = {}
         self._waiters = count(1)
 
     def ask(self, operation: Operation) -> object:
         """Run an operation; return its response or error code. Checks that a refusal changes
         nothing.
         """
-        return self.answers.pop(self.submit(operation))
+        return self.responses.pop(self.submit(operation))
 
     def submit(self, operation: Operation) -> Waiter:
         """Run an operation; return its waiter, whose response may come later."""
@@ -125,7 +125,7 @@ class World:
             operation(self.shard, waiter, turn)
         except KafkaError as error:
             assert dump(self.shard) == before, "a refusal changes nothing"
-            self.answers[waiter] = error.code
+            self.responses[waiter] = error.code
             return waiter
         self._take(turn)
         return waiter
@@ -178,7 +178,7 @@ class World:
 
     def _take(self, turn: Turn) -> None:
         self.records += turn.records
-        self.answers.update(turn.answers)
+        self.responses.update(turn.responses)
         assert dump(self.reloaded()) == dump(self.shard), "the records say all"
         check(self.shard)
 
@@ -225,10 +225,10 @@ def check(shard: GroupShard) -> None:
         assert len(given) == len(set(given)), "no partition is to go to two members"
 
 
-def assigned(answer: ConsumerGroupHeartbeatResponse) -> Assignment:
+def assigned(response: ConsumerGroupHeartbeatResponse) -> Assignment:
     """Return the assignment of a response, which must have one."""
-    assert answer.assignment is not None
-    return {row.topic_id: frozenset(row.partitions) for row in answer.assignment.topic_partitions}
+    assert response.assignment is not None
+    return {row.topic_id: frozenset(row.partitions) for row in response.assignment.topic_partitions}
 
 
 class Client:
@@ -251,22 +251,22 @@ class Client:
     def beat(self, **said: Any) -> bool:
         """Send a heartbeat with the owned partitions; return whether anything has changed."""
         before = (self.epoch, self.owned)
-        answer = self.world.beat(self.member_id, self.epoch, owned=self.owned, **said)
-        if isinstance(answer, int):
-            assert answer in (25, 69, 110), "it was removed, perhaps with its group"
+        response = self.world.beat(self.member_id, self.epoch, owned=self.owned, **said)
+        if isinstance(response, int):
+            assert response in (25, 69, 110), "it was removed, perhaps with its group"
             self.epoch, self.epochs = 0, []
             self.join()
         else:
-            self.take(answer)
+            self.take(response)
         return before != (self.epoch, self.owned)
 
-    def take(self, answer: Any) -> None:
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse), answer
-        assert not self.epochs or answer.member_epoch >= self.epochs[-1], "epochs grow"
-        self.epoch = answer.member_epoch
+    def take(self, response: Any) -> None:
+        assert isinstance(response, ConsumerGroupHeartbeatResponse), response
+        assert not self.epochs or response.member_epoch >= self.epochs[-1], "epochs grow"
+        self.epoch = response.member_epoch
         self.epochs.append(self.epoch)
-        if answer.assignment is not None:
-            self.owned = assigned(answer)
+        if response.assignment is not None:
+            self.owned = assigned(response)
 
 
 def settle(clients: Collection[Client], rounds_max: int = 12) -> None:

@@ -86,19 +86,19 @@ def sync(
 def beat(world: World, member_id: str, generation_id: int) -> int:
     """Send a Heartbeat; return the error code."""
     request = HeartbeatRequest(group_id=GROUP, member_id=member_id, generation_id=generation_id)
-    answer = world.ask(partial(heartbeat, request))
-    if isinstance(answer, int):
-        return answer
-    assert isinstance(answer, HeartbeatResponse)
-    return answer.error_code
+    response = world.ask(partial(heartbeat, request))
+    if isinstance(response, int):
+        return response
+    assert isinstance(response, HeartbeatResponse)
+    return response.error_code
 
 
 def leave(world: World, *member_ids: str) -> tuple[int, ...]:
     """Send a LeaveGroup; return the error codes."""
     leaving = [LeaveGroupRequest.MemberIdentity(member_id=one) for one in member_ids]
-    answer = world.ask(partial(leave_group, GROUP, leaving))
-    assert isinstance(answer, tuple)
-    return answer
+    response = world.ask(partial(leave_group, GROUP, leaving))
+    assert isinstance(response, tuple)
+    return response
 
 
 class ClassicClient:
@@ -139,10 +139,10 @@ class ClassicClient:
         before = self.waits, self.generation, self.owned
         if self.waits is None:
             self._beat()
-        elif self.waits in self.world.answers:
-            answer = self.world.answers.pop(self.waits)
+        elif self.waits in self.world.responses:
+            response = self.world.responses.pop(self.waits)
             self.waits = None
-            self._take(answer)
+            self._take(response)
         return before != (self.waits, self.generation, self.owned)
 
     def _beat(self) -> None:
@@ -162,26 +162,26 @@ class ClassicClient:
         self.member_id, self.owned = "", {}
         self.ask_to_join()
 
-    def _take(self, answer: object) -> None:
-        code = answer if isinstance(answer, int) else getattr(answer, "error_code", 0)
+    def _take(self, response: object) -> None:
+        code = response if isinstance(response, int) else getattr(response, "error_code", 0)
         if code == UNKNOWN_MEMBER_ID:
             self._begin_again()
         elif code:
             assert code in (REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION), code
             self.ask_to_join()
-        elif isinstance(answer, JoinGroupResponse):
-            self.member_id, self.generation = answer.member_id, answer.generation_id
-            is_leader = answer.leader == self.member_id
+        elif isinstance(response, JoinGroupResponse):
+            self.member_id, self.generation = response.member_id, response.generation_id
+            is_leader = response.leader == self.member_id
             self.led = self._counts() if is_leader else None
-            given = self._assign(answer) if is_leader else {}
+            given = self._assign(response) if is_leader else {}
             self.waits = sync(self.world, self.member_id, self.generation, given)
         else:
-            assert isinstance(answer, SyncGroupResponse)
-            self.owned = partitions_in(answer.assignment)
+            assert isinstance(response, SyncGroupResponse)
+            self.owned = partitions_in(response.assignment)
 
-    def _assign(self, answer: JoinGroupResponse) -> dict[str, bytes]:
+    def _assign(self, response: JoinGroupResponse) -> dict[str, bytes]:
         """Return the leader's assignments: partitions in turn."""
-        ids = [member.member_id for member in answer.members]
+        ids = [member.member_id for member in response.members]
         given: dict[str, Partitions] = {member_id: {} for member_id in ids}
         for name, count in self._counts().items():
             for number in range(count):

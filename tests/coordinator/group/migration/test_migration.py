@@ -121,10 +121,10 @@ def test_pending_join_of_a_classic_group_fails_with_rebalance_in_progress() -> N
     world = World()
     first, second = classic_group(world)
     first.ask_to_join()  # The leader's join starts a rebalance, which waits for the second member.
-    assert first.waits not in world.answers
+    assert first.waits not in world.responses
     third = Client(world, "new")
-    assert isinstance(answer := world.answers[first.waits], JoinGroupResponse)
-    assert answer.error_code == REBALANCE_IN_PROGRESS
+    assert isinstance(response := world.responses[first.waits], JoinGroupResponse)
+    assert response.error_code == REBALANCE_IN_PROGRESS
     settle(first, second, third)
     assert len(numbers_of(first)) == len(numbers_of(second)) == 2
 
@@ -132,28 +132,28 @@ def test_pending_join_of_a_classic_group_fails_with_rebalance_in_progress() -> N
 def test_pending_sync_of_a_classic_group_fails_with_rebalance_in_progress() -> None:
     world = World()
     waiter = join(world)
-    answer = world.answers[waiter]
-    assert isinstance(answer, JoinGroupResponse)
+    response = world.responses[waiter]
+    assert isinstance(response, JoinGroupResponse)
     other = join(world)
-    again = join(world, answer.member_id)
-    first, second = world.answers[again], world.answers[other]
+    again = join(world, response.member_id)
+    first, second = world.responses[again], world.responses[other]
     assert isinstance(first, JoinGroupResponse)
     assert isinstance(second, JoinGroupResponse)
     waits = sync(world, second.member_id, second.generation_id)
-    assert waits not in world.answers
+    assert waits not in world.responses
     Client(world, "new")
-    assert world.answers[waits] == REBALANCE_IN_PROGRESS
+    assert world.responses[waits] == REBALANCE_IN_PROGRESS
 
 
 @pytest.mark.parametrize("policy", MigrationPolicy)
 def test_policy_decides_if_a_group_may_be_upgraded(policy: MigrationPolicy) -> None:
     world = with_policy(policy)
     classic_group(world)
-    answer = world.join("new")
+    response = world.join("new")
     if policy.allows_upgrade:
-        assert answer.error_code == 0
+        assert response.error_code == 0
     else:
-        assert answer == GROUP_ID_NOT_FOUND
+        assert response == GROUP_ID_NOT_FOUND
     assert is_classic(world) != policy.allows_upgrade
 
 
@@ -174,23 +174,23 @@ def test_group_with_unreadable_metadata_stays_classic(
     protocol_type: str, metadata: bytes, given: bytes
 ) -> None:
     world = World()
-    answer = world.answers[
+    response = world.responses[
         join(world, protocol_type=protocol_type, protocols=(("range", metadata),))
     ]
-    assert isinstance(answer, JoinGroupResponse)
-    sync(world, answer.member_id, answer.generation_id, {answer.member_id: given})
+    assert isinstance(response, JoinGroupResponse)
+    sync(world, response.member_id, response.generation_id, {response.member_id: given})
     assert world.join("new") == GROUP_ID_NOT_FOUND
     assert is_classic(world)
-    assert beat(world, answer.member_id, answer.generation_id) == 0
+    assert beat(world, response.member_id, response.generation_id) == 0
 
 
 def test_leader_cannot_assign_missing_partitions_or_one_twice() -> None:
     world = World()
-    first, second = world.answers[join(world)], None
+    first, second = world.responses[join(world)], None
     assert isinstance(first, JoinGroupResponse)
     waiter = join(world)
-    again = world.answers[join(world, first.member_id)]
-    second = world.answers[waiter]
+    again = world.responses[join(world, first.member_id)]
+    second = world.responses[waiter]
     assert isinstance(again, JoinGroupResponse)
     assert isinstance(second, JoinGroupResponse)
     given = assignment({"t": (0, 0, 1, 77, -1), "gone": (0,)})
@@ -204,11 +204,11 @@ def test_leader_cannot_assign_missing_partitions_or_one_twice() -> None:
 def test_newer_subscription_version_is_read_as_the_newest_known_one() -> None:
     world = World()
     metadata = b"\0\x07" + subscription("t", owned={}, version=3)[2:]
-    answer = world.answers[join(world, protocols=(("range", metadata),))]
-    assert isinstance(answer, JoinGroupResponse)
-    sync(world, answer.member_id, answer.generation_id, {})
+    response = world.responses[join(world, protocols=(("range", metadata),))]
+    assert isinstance(response, JoinGroupResponse)
+    sync(world, response.member_id, response.generation_id, {})
     Client(world, "new")
-    assert world.group.members[answer.member_id].topic_names == {"t"}
+    assert world.group.members[response.member_id].topic_names == {"t"}
 
 
 # From consumer to classic.
@@ -299,17 +299,17 @@ def test_empty_consumer_group_becomes_classic() -> None:
 def test_dynamic_member_gets_its_id_first() -> None:
     world = World()
     consumer = Client(world, "new")
-    required = world.answers[join(world, api_version=9)]
+    required = world.responses[join(world, api_version=9)]
     assert isinstance(required, JoinGroupResponse)
     assert required.error_code == MEMBER_ID_REQUIRED
     assert list(world.group.members) == ["new"]
-    answer = world.answers[join(world, required.member_id, api_version=9)]
-    assert isinstance(answer, JoinGroupResponse)
-    assert (answer.member_id, answer.leader, answer.members) == (required.member_id, "", [])
-    assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
-    assert answer.generation_id == world.group.epoch
+    response = world.responses[join(world, required.member_id, api_version=9)]
+    assert isinstance(response, JoinGroupResponse)
+    assert (response.member_id, response.leader, response.members) == (required.member_id, "", [])
+    assert (response.protocol_type, response.protocol_name) == ("consumer", "range")
+    assert response.generation_id == world.group.epoch
     settle(consumer)
-    assert beat(world, answer.member_id, answer.generation_id) == REBALANCE_IN_PROGRESS
+    assert beat(world, response.member_id, response.generation_id) == REBALANCE_IN_PROGRESS
 
 
 @pytest.mark.parametrize(
@@ -324,37 +324,37 @@ def test_dynamic_member_gets_its_id_first() -> None:
 def test_incompatible_classic_member_cannot_join(changes: dict[str, Any], code: int) -> None:
     world = World()
     mixed_group(world)
-    assert world.answers[join(world, **changes)] == code
+    assert world.responses[join(world, **changes)] == code
 
 
 def test_full_group_rejects_new_members() -> None:
     world = World(settings=SETTINGS._replace(consumer=SETTINGS.consumer._replace(max_size=1)))
     Client(world, "new")
-    assert world.answers[join(world)] == GROUP_MAX_SIZE_REACHED
+    assert world.responses[join(world)] == GROUP_MAX_SIZE_REACHED
 
 
 def test_full_group_accepts_the_classic_successor_of_a_static_member() -> None:
     world = World(settings=SETTINGS._replace(consumer=SETTINGS.consumer._replace(max_size=1)))
     Client(world, "new", instance_id="i")
-    answer = world.answers[join(world, instance="i")]
-    assert isinstance(answer, JoinGroupResponse)
-    assert answer.error_code == 0
+    response = world.responses[join(world, instance="i")]
+    assert isinstance(response, JoinGroupResponse)
+    assert response.error_code == 0
 
 
 def test_sync_returns_the_assignment_of_the_member() -> None:
     world = World()
     classic, _ = mixed_group(world)
     own = classic.member_id, classic.generation
-    answer = world.answers[sync(world, *own, protocol=("consumer", "range"))]
-    assert getattr(answer, "protocol_type", None) == "consumer"
-    assert getattr(answer, "protocol_name", None) == "range"
-    assert partitions_in(getattr(answer, "assignment", b"")) == classic.owned
+    response = world.responses[sync(world, *own, protocol=("consumer", "range"))]
+    assert getattr(response, "protocol_type", None) == "consumer"
+    assert getattr(response, "protocol_name", None) == "range"
+    assert partitions_in(getattr(response, "assignment", b"")) == classic.owned
     for protocol in (("connect", "range"), ("consumer", "sticky")):
-        refused = world.answers[sync(world, *own, protocol=protocol)]
+        refused = world.responses[sync(world, *own, protocol=protocol)]
         assert refused == INCONSISTENT_GROUP_PROTOCOL
-    assert world.answers[sync(world, own[0], own[1] - 1)] == ILLEGAL_GENERATION
-    assert world.answers[sync(world, "new", world.group.epoch)] == UNKNOWN_MEMBER_ID
-    assert world.answers[sync(world, "nobody", 1)] == UNKNOWN_MEMBER_ID
+    assert world.responses[sync(world, own[0], own[1] - 1)] == ILLEGAL_GENERATION
+    assert world.responses[sync(world, "new", world.group.epoch)] == UNKNOWN_MEMBER_ID
+    assert world.responses[sync(world, "nobody", 1)] == UNKNOWN_MEMBER_ID
 
 
 def test_consumer_protocol_member_cannot_send_classic_heartbeats() -> None:
@@ -369,7 +369,7 @@ def test_sync_in_an_older_epoch_fails_with_rebalance_in_progress() -> None:
     classic, _ = mixed_group(world)
     world.join("third")
     own = classic.member_id, classic.generation
-    assert world.answers[sync(world, *own)] == REBALANCE_IN_PROGRESS
+    assert world.responses[sync(world, *own)] == REBALANCE_IN_PROGRESS
 
 
 def test_a_classic_member_does_not_rejoin_within_the_assignment_interval() -> None:
@@ -378,11 +378,11 @@ def test_a_classic_member_does_not_rejoin_within_the_assignment_interval() -> No
     world.join("third")
     own = classic.member_id, classic.generation
     assert beat(world, *own) == 0
-    assert getattr(world.answers[sync(world, *own)], "error_code", None) == 0
+    assert getattr(world.responses[sync(world, *own)], "error_code", None) == 0
     world.pass_ms(1_000)
     assert beat(world, *own) == REBALANCE_IN_PROGRESS
-    assert world.answers[sync(world, *own)] == REBALANCE_IN_PROGRESS
-    joined = world.answers[join(world, classic.member_id)]
+    assert world.responses[sync(world, *own)] == REBALANCE_IN_PROGRESS
+    joined = world.responses[join(world, classic.member_id)]
     assert getattr(joined, "generation_id", None) == world.group.epoch
     assert world.group.assignment_epoch == world.group.epoch
 
@@ -393,7 +393,7 @@ def test_classic_member_that_does_not_join_sync_or_heartbeat_is_removed(what: st
     classic, consumer = mixed_group(world)
     world.join("third")
     if what == "sync":
-        assert isinstance(world.answers[join(world, classic.member_id)], JoinGroupResponse)
+        assert isinstance(world.responses[join(world, classic.member_id)], JoinGroupResponse)
     generation = world.group.members[classic.member_id].epoch
     passed_ms, step_ms = 0, CLASSIC_SESSION_MS - 1
     while classic.member_id in world.group.members:
@@ -481,4 +481,4 @@ def test_static_classic_member_returns_to_a_consumer_group() -> None:
     settle(again, consumer)
     assert set(world.group.members) == {"new", again.member_id}
     assert numbers_of(again) == numbers_of(old)
-    assert world.answers[join(world, old.member_id, "i")] == 82  # FENCED_INSTANCE_ID
+    assert world.responses[join(world, old.member_id, "i")] == 82  # FENCED_INSTANCE_ID

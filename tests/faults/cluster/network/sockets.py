@@ -23,7 +23,7 @@ ANY_STATE = ANY_COOKIE = 0xFFFFFFFF
 FOUND = struct.Struct("!4xHH60x")
 INODE = struct.Struct("=I")
 """Together the kernel's ``inet_diag_msg``: its ports, and its last field."""
-ANSWER_BYTES = 4096
+RESPONSE_BYTES = 4096
 LOOPBACK = socket.inet_aton("127.0.0.1") + bytes(12)
 
 
@@ -39,12 +39,12 @@ def inode_of(port: int, remote_port: int) -> int | None:
     asked += ends + REST.pack(0, ANY_COOKIE, ANY_COOKIE)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, SOCK_DIAG) as kernel:
         kernel.send(HEADER.pack(HEADER.size + len(asked), BY_FAMILY, REQUEST, 0, 0) + asked)
-        answer = kernel.recv(ANSWER_BYTES)
-    _, kind, *_ = HEADER.unpack_from(answer)
+        response = kernel.recv(RESPONSE_BYTES)
+    _, kind, *_ = HEADER.unpack_from(response)
     # Without such a connection, the kernel returns the socket that listens on the port.
-    if kind == ERROR or FOUND.unpack_from(answer, HEADER.size) != (port, remote_port):
+    if kind == ERROR or FOUND.unpack_from(response, HEADER.size) != (port, remote_port):
         return None
-    (inode,) = INODE.unpack_from(answer, HEADER.size + FOUND.size)
+    (inode,) = INODE.unpack_from(response, HEADER.size + FOUND.size)
     return inode or None
 
 

@@ -21,7 +21,7 @@ from tests.faults.raw import NONE, Keys
 from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
-ANSWER_S = 5.0
+RESPONSE_S = 5.0
 """Timeout of a member for a response: longer than a rebalance."""
 MEMBERS, CUTS = 3, 0.02
 ELSEWHERE = frozenset((7, 15, 16, 19, 20))
@@ -38,26 +38,26 @@ class CoordinatorLine(Line):
 
     def open(self) -> Connection:
         request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[self._group])
-        with Connection(self._nodes.choice(self._addresses), ANSWER_S) as connection:
+        with Connection(self._nodes.choice(self._addresses), RESPONSE_S) as connection:
             (found,) = connection.ask(Keys.FIND_COORDINATOR, 4, request).coordinators
         if found.error_code != NONE:
             raise GoneError
-        return Connection(f"{found.host}:{found.port}", ANSWER_S)
+        return Connection(f"{found.host}:{found.port}", RESPONSE_S)
 
     def ask(self, api_key: int, version: int, request: Any) -> Any:
-        answer = super().ask(api_key, version, request)
-        if _code(answer) in ELSEWHERE:
+        response = super().ask(api_key, version, request)
+        if _code(response) in ELSEWHERE:
             raise GoneError
-        return answer
+        return response
 
 
-def _code(answer: Any) -> int:
+def _code(response: Any) -> int:
     """Return the error code of a response, of its group, or of its one partition."""
-    if isinstance(answer, m.OffsetCommitResponse):
-        return int(answer.topics[0].partitions[0].error_code)
-    if isinstance(answer, m.OffsetFetchResponse):
-        return int(answer.groups[0].error_code)
-    return int(answer.error_code)
+    if isinstance(response, m.OffsetCommitResponse):
+        return int(response.topics[0].partitions[0].error_code)
+    if isinstance(response, m.OffsetFetchResponse):
+        return int(response.groups[0].error_code)
+    return int(response.error_code)
 
 
 class Groups(Workload):

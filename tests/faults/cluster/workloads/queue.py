@@ -70,14 +70,14 @@ class Member:
 
     def _commit(self) -> None:
         wanted = [TopicPartition(self._queue.topic, *place) for place in self._at.items()]
-        self._queue.unanswered[self._name] = wanted
+        self._queue.without_response[self._name] = wanted
         try:
-            answered = self._consumer.commit(offsets=wanted, asynchronous=False)
-            done = {one.partition for one in answered or () if one.error is None}
+            on_response = self._consumer.commit(offsets=wanted, asynchronous=False)
+            done = {one.partition for one in on_response or () if one.error is None}
         except KafkaException:
             done = set()
         ended = time.monotonic()
-        del self._queue.unanswered[self._name]
+        del self._queue.without_response[self._name]
         self._queue.commits.extend(
             OffsetCommitted(one.partition, one.offset, one.partition in done, ended)
             for one in wanted
@@ -121,7 +121,7 @@ class Queue(Workload):
         self.commits: list[OffsetCommitted] = []
         self.fetches: list[OffsetFetched] = []
         self.seen: set[str] = set()
-        self.unanswered: dict[str, list[TopicPartition]] = {}
+        self.without_response: dict[str, list[TopicPartition]] = {}
         self._has_written = False
         self._drained_by = float("inf")
 
@@ -156,7 +156,7 @@ class Queue(Workload):
         now = time.monotonic()
         hanging = [
             OffsetCommitted(one.partition, one.offset, acknowledged=False, ended=now)
-            for wanted in list(self.unanswered.values())
+            for wanted in list(self.without_response.values())
             for one in wanted
         ]
         commits = [*self.commits, *hanging]

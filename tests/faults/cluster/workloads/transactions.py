@@ -187,9 +187,9 @@ class Transactions(Workload):
             TopicPartition(self.topic, index): OffsetSpec.latest()
             for index in range(self.partitions)
         }
-        answers = admin.list_offsets(asked, isolation_level=level, request_timeout=PATIENCE_S)
+        responses = admin.list_offsets(asked, isolation_level=level, request_timeout=PATIENCE_S)
         by_partition = {
-            place.partition: answer.result().offset for place, answer in answers.items()
+            place.partition: response.result().offset for place, response in responses.items()
         }
         return [by_partition[index] for index in range(self.partitions)]
 

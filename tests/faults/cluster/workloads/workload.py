@@ -98,8 +98,8 @@ class Workload(ABC):
 
     def clients_history(self) -> History:
         """Return the clients' records; `history` adds the last read."""
-        answered = {one.value for one in self.acknowledged}
-        writes = [one._replace(acknowledged=one.value in answered) for one in self.writes]
+        on_response = {one.value for one in self.acknowledged}
+        writes = [one._replace(acknowledged=one.value in on_response) for one in self.writes]
         return History(writes=writes, reads=list(self.reads), sent_again=frozenset(self.sent_again))
 
     def history(self) -> ClusterHistory:

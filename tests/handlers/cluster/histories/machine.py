@@ -103,13 +103,13 @@ class ClusterMachine(RuleBasedStateMachine):
             return
         incarnation = self.world.end_offset * 10 + node
         while True:
-            answer = self.world.register(node, incarnation, stopped_in=self.stopped_in[node])
-            if answer.error_code == 0:
+            response = self.world.register(node, incarnation, stopped_in=self.stopped_in[node])
+            if response.error_code == 0:
                 break
-            assert answer.error_code == DUPLICATE
+            assert response.error_code == DUPLICATE
             assert self.world.now_ns - self.heard[node] <= SESSION_NS
             self.world.now_ns += SESSION_NS + 1
-        self.running[node] = Process(node, incarnation, answer.broker_epoch)
+        self.running[node] = Process(node, incarnation, response.broker_epoch)
         self.heard[node] = self.world.now_ns
         self.applied[node] = -1
         self.left_at.pop(node, None)
@@ -122,9 +122,9 @@ class ClusterMachine(RuleBasedStateMachine):
         if node in self.running and self.world.now_ns - self.heard[node] <= SESSION_NS:
             request = registration(node, 3)
             request.log_dirs = [directory(node + 100)]
-            answer = self.world.ask(request)
-            assert isinstance(answer, BrokerRegistrationResponse)
-            assert answer.error_code == DUPLICATE
+            response = self.world.ask(request)
+            assert isinstance(response, BrokerRegistrationResponse)
+            assert response.error_code == DUPLICATE
 
     @rule(node=nodes)
     def is_killed(self, node: int) -> None:
@@ -240,8 +240,10 @@ class ClusterMachine(RuleBasedStateMachine):
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic(
             name="orders", partitions=[wanted]
         )
-        answer = self.world.ask(AlterPartitionReassignmentsRequest(timeout_ms=1000, topics=[topic]))
-        assert isinstance(answer, AlterPartitionReassignmentsResponse)
+        response = self.world.ask(
+            AlterPartitionReassignmentsRequest(timeout_ms=1000, topics=[topic])
+        )
+        assert isinstance(response, AlterPartitionReassignmentsResponse)
 
     @rule(min_isr=st.integers(1, 3))
     def the_minimum_changes(self, min_isr: int) -> None:
@@ -452,14 +454,14 @@ class ClusterMachine(RuleBasedStateMachine):
         old = self.world.image.brokers[node]
         was_stopping = old.in_controlled_shutdown and not old.fenced
         offset = self.world.end_offset - 1 - behind
-        answer = self.world.heartbeat(process, offset=offset, fence=fence, shut_down=shut_down)
-        assert answer.error_code == 0
+        response = self.world.heartbeat(process, offset=offset, fence=fence, shut_down=shut_down)
+        assert response.error_code == 0
         self.heard[node], self.applied[node] = self.world.now_ns, offset
         broker = self.world.image.brokers[node]
-        assert broker.fenced == answer.is_fenced
+        assert broker.fenced == response.is_fenced
         if broker.in_controlled_shutdown and not was_stopping:
             self.left_at[node] = self.world.end_offset - 1
-        if answer.should_shut_down:
+        if response.should_shut_down:
             self._may_stop(node, was_stopping=was_stopping)
             self._ends(node)
             self.stopped_in[node] = process.epoch

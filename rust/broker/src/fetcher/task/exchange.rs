@@ -18,7 +18,7 @@ use super::{Closed, Ended, Fetcher, PATIENCE, Stage, duration, ended};
 use crate::fetcher::assigned::LASTING_ERRORS;
 use crate::fetcher::session::{Ask, Spec};
 use crate::kafka_error::KafkaError;
-use crate::partition::follower::log::{Answered, FollowError, Position};
+use crate::partition::follower::log::{FetchedRecords, FollowError, Position};
 use crate::seam::image::{PartitionId, TOPIC_ID_ZERO, TopicId};
 
 /// First version that identifies topics by id.
@@ -106,13 +106,17 @@ impl Fetcher {
     }
 
     /// Processes a response; may send further requests about its partitions.
-    pub(super) async fn answered(&mut self, to: &Destination, body: &Bytes) -> Result<(), Closed> {
+    pub(super) async fn handle_response(
+        &mut self,
+        to: &Destination,
+        body: &Bytes,
+    ) -> Result<(), Closed> {
         let response = match Response::decode_shared(self.version, body) {
             Ok(response) => response,
             Err(error) => {
                 self.session.lost();
                 self.client.disconnect(to);
-                self.fetch_failed(&format!("its answer cannot be read: {error}"));
+                self.fetch_failed(&format!("its response cannot be read: {error}"));
                 return Ok(());
             }
         };
@@ -121,7 +125,7 @@ impl Fetcher {
             return Ok(());
         }
         self.pause.succeeded();
-        self.session.answered(response.session_id);
+        self.session.responded(response.session_id);
         self.wait_for_ahead().await?;
         let ids = self.ids_by_name();
         let mut out_of_range = Vec::new();
@@ -137,7 +141,7 @@ impl Fetcher {
                     } else if code != 0 {
                         self.partition_refused(&id, code);
                     } else {
-                        self.partition_answered(id, spec, partition);
+                        self.handle_partition(id, spec, partition);
                     }
                 }
             }
@@ -167,7 +171,7 @@ impl Fetcher {
         self.fetch_failed(&format!("{name} ({code})"));
     }
 
-    fn partition_answered(&mut self, id: PartitionId, spec: Spec, response: PartitionResponse) {
+    fn handle_partition(&mut self, id: PartitionId, spec: Spec, response: PartitionResponse) {
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
         let Spec { leader_epoch, position: standing, .. } = spec;
         let fetch_offset = standing.log_end_offset;
@@ -202,10 +206,10 @@ impl Fetcher {
         }
         let waits = is_doubtful || assigned.is_slow || assigned.is_refused;
         self.count(&id, records.len());
-        let answered = Answered { fetch_offset, records, high_watermark, log_start_offset };
-        let ahead = if waits { None } else { committed_end(standing, &answered) };
+        let fetched = FetchedRecords { fetch_offset, records, high_watermark, log_start_offset };
+        let ahead = if waits { None } else { committed_end(standing, &fetched) };
         self.write(id, fetch_offset, ahead, move |partition, writer| {
-            partition.append_as_follower(leader_epoch, &answered, writer)
+            partition.append_as_follower(leader_epoch, &fetched, writer)
         });
     }
 
@@ -280,7 +284,7 @@ impl Fetcher {
             return HashMap::new();
         }
         let response = self.send(to, ApiKey::LIST_OFFSETS, LIST_OFFSETS_VERSION, body.into());
-        let Ended::Answered(body) = ended(response.await) else { return HashMap::new() };
+        let Ended::Responded(body) = ended(response.await) else { return HashMap::new() };
         let Ok(response) = list_offsets::Response::decode(LIST_OFFSETS_VERSION, &body) else {
             return HashMap::new();
         };
@@ -301,15 +305,15 @@ impl Fetcher {
 ///
 /// It may be sent to the leader before the write: below the leader's high watermark a follower's
 /// records do not count, and do not let it join the ISR (contract/replication.md#25).
-fn committed_end(position: Position, answered: &Answered) -> Option<Position> {
+fn committed_end(position: Position, fetched: &FetchedRecords) -> Option<Position> {
     // Batches are not parsed for a follower that has all committed records.
-    if answered.high_watermark <= position.log_end_offset
-        || answered.log_start_offset > position.log_start_offset
+    if fetched.high_watermark <= position.log_end_offset
+        || fetched.log_start_offset > position.log_start_offset
     {
         return None;
     }
-    let last = batches(&answered.records).flatten().last()?;
-    let follows = last.next_offset() < answered.high_watermark
+    let last = batches(&fetched.records).flatten().last()?;
+    let follows = last.next_offset() < fetched.high_watermark
         && last.base_offset() >= position.log_end_offset;
     follows.then(|| Position {
         log_start_offset: position.log_start_offset,
@@ -373,9 +377,13 @@ mod tests {
         let cut_off = batch(&["b"]);
         records.extend(&cut_off[..cut_off.len() - 1]);
         let fetch_offset = position.log_end_offset;
-        let answered =
-            Answered { fetch_offset, records: records.into(), high_watermark, log_start_offset };
-        committed_end(position, &answered)
+        let fetched = FetchedRecords {
+            fetch_offset,
+            records: records.into(),
+            high_watermark,
+            log_start_offset,
+        };
+        committed_end(position, &fetched)
     }
 
     /// contract/replication.md#25.

@@ -50,7 +50,7 @@ impl Ended {
         if output::is_of_peer(error) {
             return Ended::Peer;
         }
-        Ended::Killed(format!("an answer could not be sent to its end: {error}"))
+        Ended::Killed(format!("a response could not be sent to its end: {error}"))
     }
 }
 
@@ -112,7 +112,7 @@ impl<T: Transport> Link<T> {
             let now_ns = self.network.clock.now_ns();
             let remaining_ms = sending.remaining_ms(now_ns, &settings, &self.network.memory);
             if remaining_ms == Some(0) {
-                let text = format!("it took {} bytes of answers too slowly", sending.size());
+                let text = format!("it took {} bytes of responses too slowly", sending.size());
                 return Err(Ended::Killed(text));
             }
             // The memory may become scarce during the wait.

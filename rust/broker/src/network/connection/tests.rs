@@ -184,9 +184,9 @@ impl Client {
 
     /// The next response without its size.
     async fn receive_frame(&self) -> Vec<u8> {
-        let prefix = self.peer.receive(PREFIX_SIZE).await.expect("an answer");
+        let prefix = self.peer.receive(PREFIX_SIZE).await.expect("a response");
         let size = u32::from_be_bytes(prefix.try_into().unwrap()) as usize;
-        self.peer.receive(size).await.expect("a whole answer")
+        self.peer.receive(size).await.expect("a whole response")
     }
 
     /// Correlation id and body of the next response.

@@ -73,7 +73,7 @@ impl Position {
 
 /// A leader's response to a fetch, without an error and without a divergence.
 #[derive(Debug, Clone)]
-pub(crate) struct Answered {
+pub(crate) struct FetchedRecords {
     /// The log end offset of the follower when it sent the fetch.
     pub(crate) fetch_offset: i64,
     /// Whole batches; the last one may be cut off.
@@ -257,24 +257,24 @@ impl Partition {
     pub(crate) fn append_as_follower(
         &self,
         leader_epoch: LeaderEpoch,
-        answered: &Answered,
+        fetched: &FetchedRecords,
         writer: &WriterToken,
     ) -> Result<Position, FollowError> {
         self.lock().check_follower(leader_epoch)?;
         let log = self.log_to_change(writer)?;
-        if log.log_end_offset() != answered.fetch_offset {
+        if log.log_end_offset() != fetched.fetch_offset {
             return Ok(Position::of(&log));
         }
-        if !answered.records.is_empty() {
-            self.append_records(&log, leader_epoch, answered)?;
+        if !fetched.records.is_empty() {
+            self.append_records(&log, leader_epoch, fetched)?;
         }
         let high_watermark = {
             let mut guard = self.lock();
             guard.check_follower(leader_epoch)?;
-            guard.follow_high_watermark(&log, answered.high_watermark);
+            guard.follow_high_watermark(&log, fetched.high_watermark);
             guard.replication.high_watermark()
         };
-        self.follow_log_start(&log, answered.log_start_offset.min(high_watermark))?;
+        self.follow_log_start(&log, fetched.log_start_offset.min(high_watermark))?;
         Ok(Position::of(&log))
     }
 
@@ -282,17 +282,17 @@ impl Partition {
         &self,
         log: &Arc<Log>,
         leader_epoch: LeaderEpoch,
-        answered: &Answered,
+        fetched: &FetchedRecords,
     ) -> Result<(), FollowError> {
         let before = log.log_end_offset();
-        let appended = log.append_as_follower(&answered.records, leader_epoch);
+        let appended = log.append_as_follower(&fetched.records, leader_epoch);
         let mut guard = self.lock();
         guard.touch();
         let end = log.log_end_offset();
-        let waits_for_sync = guard.syncs_every_append() && end >= answered.high_watermark;
+        let waits_for_sync = guard.syncs_every_append() && end >= fetched.high_watermark;
         if end > before {
             self.host.note_append();
-            guard.credit_appended(answered.records.len() as i64);
+            guard.credit_appended(fetched.records.len() as i64);
             if !waits_for_sync {
                 guard.sync_after_append(log);
             }
@@ -302,7 +302,7 @@ impl Partition {
         }
         drop(guard);
         // If the log appends none of the whole batches, their leader epoch has not started here.
-        if end == before && Batch::split(&answered.records).is_ok() {
+        if end == before && Batch::split(&fetched.records).is_ok() {
             let reason = "the leader sends batches of a later leader epoch";
             return Err(FollowError::Refused(reason.into()));
         }
@@ -553,9 +553,9 @@ mod tests {
         high_watermark: i64,
     ) -> Result<Position, FollowError> {
         let (leader_epoch, records) = (LeaderEpoch::new(leader_epoch), Bytes::from(records));
-        let answered = Answered { fetch_offset, records, high_watermark, log_start_offset: 0 };
+        let fetched = FetchedRecords { fetch_offset, records, high_watermark, log_start_offset: 0 };
         writing(partition, move |partition, writer| {
-            partition.append_as_follower(leader_epoch, &answered, writer)
+            partition.append_as_follower(leader_epoch, &fetched, writer)
         })
     }
 

@@ -31,7 +31,7 @@ impl Partition {
         dirtiness.is_due(&config, now_ms).then(|| dirtiness.ratio())
     }
 
-    /// Opens a closed log only if its directory does not contain the answer.
+    /// Opens a closed log only if its directory does not contain the result.
     fn dirtiness(&self, host: &Host, now_ms: i64, may_wait: &MayWait) -> Option<Dirtiness> {
         if let Some(dirtiness) = self.dirtiness_on_disk(may_wait) {
             return Some(dirtiness);

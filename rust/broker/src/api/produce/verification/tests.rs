@@ -102,7 +102,7 @@ fn a_batch_that_starts_a_transaction_is_appended_once_its_coordinator_allows_it(
         assert_eq!((question.producer_id, question.producer_epoch.get()), (PRODUCER, 0));
         assert_eq!(question.partitions, [(TOPIC, 0), (TOPIC, 1)]);
         assert_eq!(question.add, version == 12);
-        assert_eq!(broker.offsets().log_end_offset, 0, "nothing before the answer");
+        assert_eq!(broker.offsets().log_end_offset, 0, "nothing before the response");
         broker.ctx.verifications.settle(question.token, vec![0, 48]);
         assert_eq!(codes_of(Outcome::Held(waiting), version), [0, 48]);
         assert_eq!(broker.offsets().log_end_offset, 1);

@@ -18,21 +18,21 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.quorum.log.batches import cut
 from pykafka_core.quorum.rpc import (
     AddVoter,
-    AnswerBody,
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
-    EpochAnswer,
+    EpochReply,
     Fetch,
-    FetchAnswer,
+    FetchReply,
     FetchSnapshot,
     RemoveVoter,
-    SnapshotAnswer,
+    ReplyBody,
+    SnapshotReply,
     UpdateVoter,
-    VersionsAnswer,
+    VersionsReply,
     Vote,
-    VoteAnswer,
-    VoterAnswer,
+    VoteReply,
+    VoterReply,
 )
 from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import (
@@ -50,8 +50,8 @@ NamedResponseT = TypeVar(
 )
 
 
-def encode_answer(
-    asked: Body, answer: AnswerBody, leader: Endpoint | None, records: bytes = b""
+def encode_reply(
+    asked: Body, reply: ReplyBody, leader: Endpoint | None, records: bytes = b""
 ) -> QuorumResponse:
     """Return the message of a response.
 
@@ -61,85 +61,85 @@ def encode_answer(
             None if it is unknown.
         records: Records that were read from the log for it.
     """
-    match asked, answer:
-        case Vote(), VoteAnswer():
-            return _named(VoteResponse, answer, leader, vote_granted=answer.granted)
-        case BeginQuorumEpoch(), EpochAnswer():
-            return _named(BeginQuorumEpochResponse, answer, leader)
-        case EndQuorumEpoch(), EpochAnswer():
-            return _named(EndQuorumEpochResponse, answer, leader)
-        case Fetch(), FetchAnswer():
-            return _fetch_response(answer, leader, records)
-        case FetchSnapshot(), SnapshotAnswer():
-            return _snapshot_response(answer, leader)
-        case AddVoter(), VoterAnswer(code, text=text):
+    match asked, reply:
+        case Vote(), VoteReply():
+            return _named(VoteResponse, reply, leader, vote_granted=reply.granted)
+        case BeginQuorumEpoch(), EpochReply():
+            return _named(BeginQuorumEpochResponse, reply, leader)
+        case EndQuorumEpoch(), EpochReply():
+            return _named(EndQuorumEpochResponse, reply, leader)
+        case Fetch(), FetchReply():
+            return _fetch_response(reply, leader, records)
+        case FetchSnapshot(), SnapshotReply():
+            return _snapshot_response(reply, leader)
+        case AddVoter(), VoterReply(code, text=text):
             return AddRaftVoterResponse(error_code=code, error_message=text or None)
-        case RemoveVoter(), VoterAnswer(code, text=text):
+        case RemoveVoter(), VoterReply(code, text=text):
             return RemoveRaftVoterResponse(error_code=code, error_message=text or None)
-        case UpdateVoter(), VoterAnswer():
-            return _update_response(answer, leader)
+        case UpdateVoter(), VoterReply():
+            return _update_response(reply, leader)
         case _:
-            raise AssertionError("an answer is of its request's kind")
+            raise AssertionError("a response is of its request's kind")
 
 
 def _named(
-    of: type[NamedResponseT], answer: VoteAnswer | EpochAnswer, leader: Endpoint | None, **more: Any
+    of: type[NamedResponseT], reply: VoteReply | EpochReply, leader: Endpoint | None, **more: Any
 ) -> NamedResponseT:
     message: Any = of
     partition = message.PartitionData(
-        error_code=answer.error_code, leader_id=answer.leader_id, leader_epoch=answer.epoch, **more
+        error_code=reply.error_code, leader_id=reply.leader_id, leader_epoch=reply.epoch, **more
     )
     topic = message.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return of(topics=[topic], node_endpoints=_endpoints(message.NodeEndpoint, answer, leader))
+    return of(topics=[topic], node_endpoints=_endpoints(message.NodeEndpoint, reply, leader))
 
 
-def _fetch_response(answer: FetchAnswer, leader: Endpoint | None, records: bytes) -> FetchResponse:
+def _fetch_response(reply: FetchReply, leader: Endpoint | None, records: bytes) -> FetchResponse:
     of = FetchResponse
     partition = of.PartitionData(
-        error_code=answer.error_code,
-        high_watermark=-1 if answer.error_code else answer.high_watermark,
-        current_leader=of.LeaderIdAndEpoch(leader_id=answer.leader_id, leader_epoch=answer.epoch),
+        error_code=reply.error_code,
+        high_watermark=-1 if reply.error_code else reply.high_watermark,
+        current_leader=of.LeaderIdAndEpoch(leader_id=reply.leader_id, leader_epoch=reply.epoch),
         records=records,
     )
-    if answer.diverging is not None:
-        end, epoch = answer.diverging
+    if reply.diverging is not None:
+        end, epoch = reply.diverging
         partition.diverging_epoch = of.EpochEndOffset(epoch=epoch, end_offset=end)
-    if answer.snapshot_id is not None:
-        end, epoch = answer.snapshot_id
+    if reply.snapshot_id is not None:
+        end, epoch = reply.snapshot_id
         partition.snapshot_id = of.SnapshotId(end_offset=end, epoch=epoch)
     topic = of.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])
-    return of(responses=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
+    return of(responses=[topic], node_endpoints=_endpoints(of.NodeEndpoint, reply, leader))
 
 
-def _snapshot_response(answer: SnapshotAnswer, leader: Endpoint | None) -> FetchSnapshotResponse:
+def _snapshot_response(reply: SnapshotReply, leader: Endpoint | None) -> FetchSnapshotResponse:
     of = FetchSnapshotResponse
     partition = of.PartitionSnapshot(
-        error_code=answer.error_code,
-        current_leader=of.LeaderIdAndEpoch(leader_id=answer.leader_id, leader_epoch=answer.epoch),
-        size=answer.size,
-        position=answer.position,
-        unaligned_records=answer.part,
+        error_code=reply.error_code,
+        current_leader=of.LeaderIdAndEpoch(leader_id=reply.leader_id, leader_epoch=reply.epoch),
+        size=reply.size,
+        position=reply.position,
+        unaligned_records=reply.part,
     )
-    if answer.snapshot_id is not None:
-        end, epoch = answer.snapshot_id
+    if reply.snapshot_id is not None:
+        end, epoch = reply.snapshot_id
         partition.snapshot_id = of.SnapshotId(end_offset=end, epoch=epoch)
     topic = of.TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
-    return of(topics=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
+    return of(topics=[topic], node_endpoints=_endpoints(of.NodeEndpoint, reply, leader))
 
 
-def _update_response(answer: VoterAnswer, leader: Endpoint | None) -> UpdateRaftVoterResponse:
+def _update_response(reply: VoterReply, leader: Endpoint | None) -> UpdateRaftVoterResponse:
     of = UpdateRaftVoterResponse
     host, port = leader or ("", 0)
     current = of.CurrentLeader(
-        leader_id=answer.leader_id, leader_epoch=answer.epoch, host=host, port=port
+        leader_id=reply.leader_id, leader_epoch=reply.epoch, host=host, port=port
     )
-    return of(error_code=answer.error_code, current_leader=current)
+    return of(error_code=reply.error_code, current_leader=current)
 
 
-def _endpoints(of: Callable[..., AnyT], answer: AnswerBody, leader: Endpoint | None) -> list[AnyT]:
-    if leader is None or answer.leader_id < 0:
+def _endpoints(of: Callable[..., AnyT], reply: ReplyBody, leader: Endpoint | None) -> list[AnyT]:
+    if leader is None or reply.leader_id < 0:
         return []
-    return [of(node_id=answer.leader_id, host=leader.host, port=leader.port)]
+    return [of(node_id=reply.leader_id, host=leader.host, port=leader.port)]
 
 
 def is_of_other_cluster(response: QuorumResponse) -> bool:
@@ -147,7 +147,7 @@ def is_of_other_cluster(response: QuorumResponse) -> bool:
     return response.error_code == InconsistentClusterIdError.code
 
 
-def decode_answer(response: QuorumResponse) -> Heard:
+def decode_reply(response: QuorumResponse) -> Heard:
     """Return the content of a response.
 
     Raises:
@@ -155,33 +155,33 @@ def decode_answer(response: QuorumResponse) -> Heard:
     """
     match response:
         case ApiVersionsResponse():
-            return Heard(VersionsAnswer(response.error_code, versions=_versions(response)), None)
+            return Heard(VersionsReply(response.error_code, versions=_versions(response)), None)
         case AddRaftVoterResponse() | RemoveRaftVoterResponse():
-            return Heard(VoterAnswer(response.error_code), None)
+            return Heard(VoterReply(response.error_code), None)
         case UpdateRaftVoterResponse():
             return _updated(response)
     topics = response.responses if isinstance(response, FetchResponse) else response.topics
     found = None if response.error_code else only_partition(topics)
     if found is None:
         return Heard(None, None)
-    answer: AnswerBody
+    reply: ReplyBody
     match response:
         case VoteResponse():
-            answer = VoteAnswer(
+            reply = VoteReply(
                 found.error_code, found.leader_id, found.leader_epoch, found.vote_granted
             )
         case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
-            answer = EpochAnswer(found.error_code, found.leader_id, found.leader_epoch)
+            reply = EpochReply(found.error_code, found.leader_id, found.leader_epoch)
         case FetchResponse():
-            answer = _fetch_answer(found)
+            reply = _fetch_reply(found)
         case FetchSnapshotResponse():
-            answer = _snapshot_answer(found)
+            reply = _snapshot_reply(found)
         case _:
             assert_never(response)
-    if answer.epoch > EPOCH_MAX:
+    if reply.epoch > EPOCH_MAX:
         return Heard(None, None)
-    known = (at for at in response.node_endpoints if at.node_id == answer.leader_id)
-    return Heard(answer, next((Endpoint(at.host, at.port) for at in known), None))
+    known = (at for at in response.node_endpoints if at.node_id == reply.leader_id)
+    return Heard(reply, next((Endpoint(at.host, at.port) for at in known), None))
 
 
 def _versions(response: ApiVersionsResponse) -> tuple[int, int] | None:
@@ -193,14 +193,14 @@ def _versions(response: ApiVersionsResponse) -> tuple[int, int] | None:
 def _updated(response: UpdateRaftVoterResponse) -> Heard:
     told = response.current_leader
     if told is None or told.leader_epoch > EPOCH_MAX:
-        return Heard(VoterAnswer(response.error_code), None)
-    answer = VoterAnswer(response.error_code, told.leader_id, told.leader_epoch)
-    return Heard(answer, Endpoint(told.host, told.port) if told.host else None)
+        return Heard(VoterReply(response.error_code), None)
+    reply = VoterReply(response.error_code, told.leader_id, told.leader_epoch)
+    return Heard(reply, Endpoint(told.host, told.port) if told.host else None)
 
 
-def _fetch_answer(found: FetchResponse.PartitionData) -> FetchAnswer:
+def _fetch_reply(found: FetchResponse.PartitionData) -> FetchReply:
     diverging, snapshot_id = found.diverging_epoch, found.snapshot_id
-    return FetchAnswer(
+    return FetchReply(
         found.error_code,
         found.current_leader.leader_id,
         found.current_leader.leader_epoch,
@@ -211,9 +211,9 @@ def _fetch_answer(found: FetchResponse.PartitionData) -> FetchAnswer:
     )
 
 
-def _snapshot_answer(found: FetchSnapshotResponse.PartitionSnapshot) -> SnapshotAnswer:
+def _snapshot_reply(found: FetchSnapshotResponse.PartitionSnapshot) -> SnapshotReply:
     snapshot_id = found.snapshot_id
-    return SnapshotAnswer(
+    return SnapshotReply(
         found.error_code,
         found.current_leader.leader_id,
         found.current_leader.leader_epoch,
