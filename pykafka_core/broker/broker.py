@@ -34,9 +34,9 @@ from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.start.joining import HasFileno, Waited, wait_joined
 from pykafka_core.broker.start.listeners import bind
-from pykafka_core.broker.start.plan import Plan, Started, plan
 from pykafka_core.broker.start.registration import register
 from pykafka_core.broker.start.startup import start
+from pykafka_core.broker.start.startup_config import Started, StartupConfig, plan
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
 from pykafka_core.config import EMBEDDED_LISTENER, BrokerConfigs, family_of, parse_listeners
 from pykafka_core.errors import (
@@ -535,7 +535,7 @@ def _loop(
     return ControlLoop(core, control.dispatcher, timers, "pykafka-core-control", failing)
 
 
-def _begin(core: Core, types: CoreTypes, planned: Plan) -> Started:
+def _begin(core: Core, types: CoreTypes, planned: StartupConfig) -> Started:
     if not planned.is_member:
         return start(core, types, planned)
     # Imported only here, because a single broker does not need it.

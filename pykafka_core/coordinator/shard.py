@@ -3,11 +3,11 @@ of an internal topic.
 
 Theory of operation. A shard holds the state of the records in its partition, and state that is not
 stored, such as pending requests of a rebalance. An operation runs immediately: it changes the state
-and adds records and responses to a `Turn`. The runtime appends the records of all turns of an event
-batch at once, and holds back their responses until the high watermark has passed the append, so
-that clients never see uncommitted state. If an append fails, the runtime discards the shard, fails
-all pending requests, and loads the partition again. A shard therefore needs no code to undo
-changes.
+and adds records and responses to a `CoordinatorResult`. The runtime appends the records of all
+operations of an event batch at once, and holds back their responses until the high watermark has
+passed the append, so that clients never see uncommitted state. If an append fails, the runtime
+discards the shard, fails all pending requests, and loads the partition again. A shard therefore
+needs no code to undo changes.
 
 A rejected operation raises a `KafkaError` before it changes anything; so an operation appends
 before it changes the state.
@@ -51,11 +51,11 @@ class TransactionEnd(NamedTuple):
     transaction_version: int
 
 
-class TurnFullError(UnknownServerError):
+class BatchFullError(UnknownServerError):
     """Records exceed a batch of ``max.message.bytes``; clients get the same error as from Kafka."""
 
 
-class Turn:
+class CoordinatorResult:
     """The result of one operation.
 
     Args:
@@ -105,14 +105,14 @@ class Turn:
         """Add records, all or none. The iterable is not read past the limit.
 
         Raises:
-            TurnFullError: They do not fit into one batch with the other records of this turn.
+            BatchFullError: They do not fit into one batch with the other records of this turn.
         """
         taken = []
         left = self.bytes_left
         for record in records:
             left -= _size(record)
             if left < 0:
-                raise TurnFullError
+                raise BatchFullError
             taken.append(record)
         self.bytes_left = left
         self.records += taken
@@ -163,17 +163,17 @@ class Shard(Protocol):
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         """Apply the end of a transaction."""
 
-    def loaded(self, turn: Turn) -> None:
+    def loaded(self, result: CoordinatorResult) -> None:
         """Start using the shard after all records are replayed.
 
-        Deadlines count from ``turn.now_ns``.
+        Deadlines count from ``result.now_ns``.
         """
 
-    def run_due(self, turn: Turn) -> None:
-        """Run the first deadline that has passed at ``turn.due_ns``, if any.
+    def run_due(self, result: CoordinatorResult) -> None:
+        """Run the first deadline that has passed at ``result.due_ns``, if any.
 
         Only one per turn, so that the records fit.
         """
 
-    def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
+    def topics_deleted(self, topics: Mapping[str, bytes], result: CoordinatorResult) -> None:
         """Remove the state of deleted topics; ``topics`` has ids by name."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, TypeVar, cast, overload
 
 from pykafka_core.coordinator.group.group_shard import GroupShard
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, TransactionEnd, Waiter
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.errors import KafkaError, PolicyViolationError
 from pykafka_core.protocol.messages import Message
@@ -18,7 +18,7 @@ One request must not delay the others for long, nor fill the disk.
 """
 
 
-class Propose(NamedTuple):
+class MetadataWrite(NamedTuple):
     """Append ``records`` to the metadata log as one atomic batch, then respond.
 
     Args:
@@ -66,7 +66,7 @@ class WriteMarker(NamedTuple):
 LogCommand = DeleteBefore | DescribeLogs | DescribeLogProducers | WriteMarker
 
 
-class Maintained(NamedTuple):
+class LogResult(NamedTuple):
     """The result of a `LogCommand`: 0, or an error code.
 
     ``offset`` is the new log start offset of a `DeleteBefore`. ``value`` is the result of a query:
@@ -78,7 +78,7 @@ class Maintained(NamedTuple):
     value: object = None
 
 
-class Maintain(NamedTuple):
+class LogCommands(NamedTuple):
     """Execute commands on logs, then respond; ``reply`` gets their results in order.
 
     With a ``timeout_ms``, unfinished commands get REQUEST_TIMED_OUT after it.
@@ -86,7 +86,7 @@ class Maintain(NamedTuple):
 
     commands: Sequence[LogCommand]
     timeout_ms: int | None
-    reply: Callable[[Sequence[Maintained]], "Reply"]
+    reply: Callable[[Sequence[LogResult]], "Reply"]
 
 
 class GroupOperation(NamedTuple):
@@ -97,14 +97,14 @@ class GroupOperation(NamedTuple):
     """
 
     partition: int
-    run: Callable[[GroupShard, Waiter, Turn], None]
+    run: Callable[[GroupShard, Waiter, CoordinatorResult], None]
 
 
 class TransactionOperation(NamedTuple):
     """Work in the shard of a partition of `__transaction_state`; ``run`` as in `GroupOperation`."""
 
     partition: int
-    run: Callable[[TransactionShard, Waiter, Turn], None]
+    run: Callable[[TransactionShard, Waiter, CoordinatorResult], None]
 
 
 class TransactionQuestion(NamedTuple):
@@ -132,18 +132,18 @@ class TransactionQuestion(NamedTuple):
 ShardOperation = GroupOperation | TransactionOperation | TransactionQuestion
 
 
-class Coordinated(NamedTuple):
+class ShardResult(NamedTuple):
     """The result of an operation: 0 and the shard's response, or an error code."""
 
     error_code: int
     value: object = None
 
 
-class Coordinate(NamedTuple):
+class ShardCalls(NamedTuple):
     """Execute operations in shards, then respond; ``reply`` gets their results in order."""
 
     operations: Sequence[ShardOperation]
-    reply: Callable[[Sequence[Coordinated]], "Reply"]
+    reply: Callable[[Sequence[ShardResult]], "Reply"]
 
 
 class Reserve(NamedTuple):
@@ -164,11 +164,11 @@ def encoded_length_max(text: str) -> int:
     return len(text) if text.isascii() else 3 * len(text)
 
 
-Outcome = Message | Propose | Maintain | Coordinate
-OUTCOMES = (Message, Propose, Maintain, Coordinate)
+Outcome = Message | MetadataWrite | LogCommands | ShardCalls
+OUTCOMES = (Message, MetadataWrite, LogCommands, ShardCalls)
 """The types for `isinstance`, which is faster with a tuple than with a union."""
 
-Slices = Generator[None, None, T]
+Work = Generator[None, None, T]
 """Work that yields after each item, so that other work can run, and returns its result.
 
 All work that grows with a request has this type. Its `Context` does not change in the meantime.
@@ -177,19 +177,19 @@ All work that grows with a request has this type. Its `Context` does not change 
 Made = Message | Reserve
 """The result of work in slices: the response, or the memory that it needs first."""
 
-Reply = Message | Slices[Made] | Coordinate | Maintain
+Reply = Message | Work[Made] | ShardCalls | LogCommands
 """The next step after an outcome: the response, or more work before it."""
 
-Steps = Slices[Outcome]
+HandlerWork = Work[Outcome]
 """A handler whose work grows with its request."""
 
 
-def in_slices(made: T | Slices[T]) -> Slices[T]:
+def as_work(made: T | Work[T]) -> Work[T]:
     """Return a finished result, or the result of work in slices."""
     return (yield from made) if isinstance(made, Generator) else made
 
 
-def collect(items: Iterable[T]) -> Slices[list[T]]:
+def collect(items: Iterable[T]) -> Work[list[T]]:
     """Collect items, and yield after each."""
     made = []
     for item in items:
@@ -199,12 +199,12 @@ def collect(items: Iterable[T]) -> Slices[list[T]]:
 
 
 @overload
-def finish(made: Slices[T]) -> T: ...
+def run_to_end(made: Work[T]) -> T: ...
 @overload
-def finish(made: T) -> T: ...
-def finish(made: T | Slices[T]) -> T:
+def run_to_end(made: T) -> T: ...
+def run_to_end(made: T | Work[T]) -> T:
     """Return a finished result, or run the work to its end and return its result."""
-    steps = in_slices(made)
+    steps = as_work(made)
     while True:
         try:
             next(steps)
@@ -212,7 +212,7 @@ def finish(made: T | Slices[T]) -> T:
             return cast("T", end.value)
 
 
-def kept(error: KafkaError) -> KafkaError:
+def without_traceback(error: KafkaError) -> KafkaError:
     """Return an error for a response, without its traceback.
 
     The frames of the traceback refer to the object that holds the error.
@@ -221,7 +221,7 @@ def kept(error: KafkaError) -> KafkaError:
     return error.with_traceback(None)
 
 
-def bounded(count: int) -> None:
+def check_record_limit(count: int) -> None:
     """Refuse a request that needs too many metadata records.
 
     Raises:

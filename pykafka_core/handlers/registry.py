@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Steps
+from pykafka_core.handlers.outcome import HandlerWork, Outcome
 
-Handle = Callable[[Context, Any], Outcome | Steps]
+Handle = Callable[[Context, Any], Outcome | HandlerWork]
 
 
 class Owner(Enum):

@@ -15,7 +15,7 @@ from pykafka_core.errors import ConfigurationError, DataLossError
 from pykafka_core.idempotent.deduplication import Gap, plan, starting_marks
 from pykafka_core.idempotent.ids import IdSource, Record, ids_of
 from pykafka_core.idempotent.ledger import Ledger, PartitionKey, Transaction
-from pykafka_core.idempotent.source import KafkaSource, Place
+from pykafka_core.idempotent.source import KafkaSource, TopicPartition
 
 Effect = Callable[[Any, list[Record]], object]
 """Called with the ledger's DB-API connection and one or more records; partitions in log order."""
@@ -98,7 +98,7 @@ class IdempotentConsumer:
         self._ledger, self._group, self._effect, self._ids = ledger, group, effect, ids
         self._start, self._fail_on_data_loss = start, fail_on_data_loss
         self._batch_records_max = batch_records_max
-        self._keys: dict[Place, PartitionKey] = {}
+        self._keys: dict[TopicPartition, PartitionKey] = {}
         self._marks: dict[PartitionKey, int] = {}
         """The ledger's marks after the last commit; empty if they must be read first."""
 

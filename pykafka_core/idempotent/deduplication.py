@@ -19,7 +19,7 @@ class Gap(NamedTuple):
     found: int
 
 
-class Plan(NamedTuple):
+class Deduplicated(NamedTuple):
     """The effect of a batch on the marks.
 
     ``fresh``: indexes into the batch, ascending, of the records not processed before. ``marks``:
@@ -42,7 +42,9 @@ def first_fresh(offset_at: Callable[[int], int], start: int, stop: int, mark: in
     return bisect_left(range(stop), mark, start, stop, key=offset_at)
 
 
-def plan(marks: Mapping[PartitionKey, int], places: Sequence[tuple[PartitionKey, int]]) -> Plan:
+def plan(
+    marks: Mapping[PartitionKey, int], places: Sequence[tuple[PartitionKey, int]]
+) -> Deduplicated:
     """Compare a batch with the marks.
 
     Args:
@@ -64,7 +66,7 @@ def plan(marks: Mapping[PartitionKey, int], places: Sequence[tuple[PartitionKey,
         if begin < stop:
             fresh.extend(range(begin, stop))
             moved[key] = expected
-    return Plan(fresh, moved, gaps)
+    return Deduplicated(fresh, moved, gaps)
 
 
 def check_mark(key: PartitionKey, offset: int, known: int) -> None:

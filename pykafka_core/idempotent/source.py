@@ -14,7 +14,7 @@ from pykafka_core.idempotent.ids import Record
 from pykafka_core.idempotent.ledger import PartitionKey
 from pykafka_core.types import ZERO_ID
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """Topic name and partition, as in records."""
 
 
@@ -45,7 +45,7 @@ class KafkaSource:
         self._topics, self._partitions = list(topics), partitions
         self._timeout_s = request_timeout_s
 
-    def keys(self) -> dict[Place, PartitionKey]:
+    def keys(self) -> dict[TopicPartition, PartitionKey]:
         """Request the existing partitions from the broker.
 
         Raises:
@@ -55,7 +55,7 @@ class KafkaSource:
             topics = self._kafka.TopicCollection(self._topics)
             asked = self._admin.describe_topics(topics, request_timeout=self._timeout_s)
             described = [future.result() for future in asked.values()]
-        keys: dict[Place, PartitionKey] = {}
+        keys: dict[TopicPartition, PartitionKey] = {}
         for topic in described:
             topic_id = _id_bytes(topic.topic_id)
             for number in self._chosen(topic):

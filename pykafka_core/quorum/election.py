@@ -23,6 +23,7 @@ from pykafka_core.quorum.rpc import (
     Vote,
     VoteReply,
 )
+from pykafka_core.quorum.transition import Transition
 from pykafka_core.quorum.transitions import (
     count_pre_votes,
     count_votes,
@@ -31,46 +32,45 @@ from pykafka_core.quorum.transitions import (
     to_follower,
     to_unattached,
 )
-from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
 
 # Requests.
 
 
-def on_vote(turn: Turn, number: int, vote: Vote) -> None:
+def on_vote(transition: Transition, number: int, vote: Vote) -> None:
     """Grant or refuse a vote, or respond with an error."""
-    error = _vote_error(turn, vote)
+    error = _vote_error(transition, vote)
     if (
         error
-        and turn.is_voter
-        and is_removed(turn, vote.candidate)
-        and vote.epoch > turn.election.epoch
+        and transition.is_voter
+        and is_removed(transition, vote.candidate)
+        and vote.epoch > transition.election.epoch
     ):
         # A removed replica would not follow a leader of an earlier epoch, and would not learn of
         # its removal in any other way.
-        to_unattached(turn, vote.epoch)
+        to_unattached(transition, vote.epoch)
     granted = False
     if not error:
-        if vote.epoch > turn.election.epoch:
-            to_unattached(turn, vote.epoch)
+        if vote.epoch > transition.election.epoch:
+            to_unattached(transition, vote.epoch)
         if vote.pre_vote:
-            granted = would_vote(turn, vote)
-        elif may_vote(turn, vote):
+            granted = would_vote(transition, vote)
+        elif may_vote(transition, vote):
             granted = True
-            _vote_for(turn, vote)
-    reply = VoteReply(error, turn.leader_id, turn.election.epoch, granted)
-    turn.emit(Respond(number, reply))
+            _vote_for(transition, vote)
+    reply = VoteReply(error, transition.leader_id, transition.election.epoch, granted)
+    transition.emit(Respond(number, reply))
 
 
-def _vote_error(turn: Turn, vote: Vote) -> int:
-    if vote.candidate.node_id == turn.key.node_id:
+def _vote_error(transition: Transition, vote: Vote) -> int:
+    if vote.candidate.node_id == transition.key.node_id:
         return InconsistentVoterSetError.code
-    if vote.candidate not in turn.voters and not may_be_voter(turn):
+    if vote.candidate not in transition.voters and not may_be_voter(transition):
         return InconsistentVoterSetError.code
-    is_voter = turn.is_voter or (turn.own is not None and has_open_set(turn))
-    if vote.voter != turn.key or not is_voter:
+    is_voter = transition.is_voter or (transition.own is not None and has_open_set(transition))
+    if vote.voter != transition.key or not is_voter:
         return InvalidVoterKeyError.code
-    if vote.epoch < turn.election.epoch:
+    if vote.epoch < transition.election.epoch:
         return FencedLeaderEpochError.code
     last_epoch_max = vote.epoch if vote.pre_vote else vote.epoch - 1
     if vote.last.offset < 0 or not 0 <= vote.last.epoch <= last_epoch_max:
@@ -78,117 +78,121 @@ def _vote_error(turn: Turn, vote: Vote) -> int:
     return 0
 
 
-def is_up_to_date(turn: Turn, last: OffsetAndEpoch) -> bool:
+def is_up_to_date(transition: Transition, last: OffsetAndEpoch) -> bool:
     """Return whether another replica's log has at least the records of this one."""
-    return last.recency >= turn.log.last.recency
+    return last.recency >= transition.log.last.recency
 
 
-def may_vote(turn: Turn, vote: Vote) -> bool:
+def may_vote(transition: Transition, vote: Vote) -> bool:
     """Return whether to vote for a candidate of the current epoch."""
-    election = turn.election
-    if not isinstance(turn.role, Unattached | Prospective):
+    election = transition.election
+    if not isinstance(transition.role, Unattached | Prospective):
         return False
     if election.voted is not None:
         return election.voted == vote.candidate
-    return election.leader_id == -1 and is_up_to_date(turn, vote.last)
+    return election.leader_id == -1 and is_up_to_date(transition, vote.last)
 
 
-def hears_leader(turn: Turn) -> bool:
+def hears_leader(transition: Transition) -> bool:
     """Return whether there is an active leader, as far as this replica knows."""
-    match turn.role:
+    match transition.role:
         case Follower(has_fetched=True):
             return True
         case Leader(epoch_start=start):
-            return turn.high_watermark > start
+            return transition.high_watermark > start
     return False
 
 
-def has_open_set(turn: Turn) -> bool:
+def has_open_set(transition: Transition) -> bool:
     """Return whether records that this replica lacks could change the voter set (KIP-853)."""
-    return turn.log.voter_set.kraft_version >= 1
+    return transition.log.voter_set.kraft_version >= 1
 
 
-def may_be_voter(turn: Turn) -> bool:
+def may_be_voter(transition: Transition) -> bool:
     """Return whether to accept a replica as voter or leader that is not in this voter set.
 
     Not while there is an active leader: otherwise any client of the listener could end its epoch.
     """
-    return has_open_set(turn) and not hears_leader(turn)
+    return has_open_set(transition) and not hears_leader(transition)
 
 
-def is_removed(turn: Turn, replica: ReplicaKey) -> bool:
+def is_removed(transition: Transition, replica: ReplicaKey) -> bool:
     """Return whether a replica was removed from the voter set, according to this log."""
-    was_voter = any(replica in voter_set.keys for voter_set in turn.log.voter_sets)
-    return was_voter and replica not in turn.voters
+    was_voter = any(replica in voter_set.keys for voter_set in transition.log.voter_sets)
+    return was_voter and replica not in transition.voters
 
 
-def would_vote(turn: Turn, vote: Vote) -> bool:
+def would_vote(transition: Transition, vote: Vote) -> bool:
     """Return whether to grant a pre-vote: the log is up to date, and there is no active leader.
 
     No pre-vote is granted while a snapshot is being installed, because the log is about to grow.
     """
-    return not turn.installing and not hears_leader(turn) and is_up_to_date(turn, vote.last)
-
-
-def _vote_for(turn: Turn, vote: Vote) -> None:
-    if turn.election.voted is None:
-        turn.elect(turn.election._replace(voted=vote.candidate))
-        to_unattached(turn, turn.election.epoch)
-
-
-def on_begin_quorum_epoch(turn: Turn, number: int, begin: BeginQuorumEpoch) -> None:
-    """Handle the announcement of a leader."""
-    error = _epoch_error(turn, begin.leader_id, begin.epoch)
-    if not error and begin.voter != turn.key:
-        error = InvalidVoterKeyError.code
-    if not error and not leaves_leader(turn, begin):
-        _follow(turn, begin.leader_id, begin.epoch)
-    _respond_to_epoch(turn, number, error)
-
-
-def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
-    """Handle a leader's resignation: its followers start elections, one after another."""
-    error = _epoch_error(turn, end.leader_id, end.epoch)
-    if not error:
-        _follow(turn, end.leader_id, end.epoch)
-        role = turn.role
-        if isinstance(role, Follower) and turn.stands:
-            wait = _turn_to_stand(turn, end)
-            _stand_at(turn, role, turn.now_ms + wait)
-    _respond_to_epoch(turn, number, error)
-
-
-def on_gone(turn: Turn, node_id: int) -> None:
-    """Handle the end of a leader's process: followers start elections in turn, observers search."""
-    role = turn.role
-    if not isinstance(role, Follower) or role.leader_id != node_id or turn.installing:
-        return
-    if turn.stands:
-        others = [voter for voter in turn.voters if voter.node_id != node_id]
-        place = others.index(turn.key) if turn.key in others else len(others)
-        wait = election_backoff(turn, place) if place else 0
-        _stand_at(turn, role, min(role.deadline_ms, turn.now_ms + wait))
-    else:
-        to_unattached(turn, turn.election.epoch)
-        turn.back_off(node_id)
-
-
-def _stand_at(turn: Turn, role: Follower, deadline_ms: int) -> None:
-    turn.role = role._replace(deadline_ms=deadline_ms, has_fetched=False, is_in_turn=True)
-
-
-def _turn_to_stand(turn: Turn, end: EndQuorumEpoch) -> int:
-    preferred = end.preferred
-    place = preferred.index(turn.key) if turn.key in preferred else len(preferred)
-    return election_backoff(turn, place) if place else 0
-
-
-def _epoch_error(turn: Turn, leader_id: int, epoch: int) -> int:
-    own, known = turn.key.node_id, turn.election
-    is_known = leader_id == known.leader_id or any(
-        leader_id == voter.node_id for voter in turn.voters
+    return (
+        not transition.installing
+        and not hears_leader(transition)
+        and is_up_to_date(transition, vote.last)
     )
-    if leader_id in (-1, own) or not (is_known or may_be_voter(turn)):
+
+
+def _vote_for(transition: Transition, vote: Vote) -> None:
+    if transition.election.voted is None:
+        transition.elect(transition.election._replace(voted=vote.candidate))
+        to_unattached(transition, transition.election.epoch)
+
+
+def on_begin_quorum_epoch(transition: Transition, number: int, begin: BeginQuorumEpoch) -> None:
+    """Handle the announcement of a leader."""
+    error = _epoch_error(transition, begin.leader_id, begin.epoch)
+    if not error and begin.voter != transition.key:
+        error = InvalidVoterKeyError.code
+    if not error and not leaves_leader(transition, begin):
+        _follow(transition, begin.leader_id, begin.epoch)
+    _respond_to_epoch(transition, number, error)
+
+
+def on_end_quorum_epoch(transition: Transition, number: int, end: EndQuorumEpoch) -> None:
+    """Handle a leader's resignation: its followers start elections, one after another."""
+    error = _epoch_error(transition, end.leader_id, end.epoch)
+    if not error:
+        _follow(transition, end.leader_id, end.epoch)
+        role = transition.role
+        if isinstance(role, Follower) and transition.stands:
+            wait = _turn_to_stand(transition, end)
+            _stand_at(transition, role, transition.now_ms + wait)
+    _respond_to_epoch(transition, number, error)
+
+
+def on_gone(transition: Transition, node_id: int) -> None:
+    """Handle the end of a leader's process: followers start elections in turn, observers search."""
+    role = transition.role
+    if not isinstance(role, Follower) or role.leader_id != node_id or transition.installing:
+        return
+    if transition.stands:
+        others = [voter for voter in transition.voters if voter.node_id != node_id]
+        place = others.index(transition.key) if transition.key in others else len(others)
+        wait = election_backoff(transition, place) if place else 0
+        _stand_at(transition, role, min(role.deadline_ms, transition.now_ms + wait))
+    else:
+        to_unattached(transition, transition.election.epoch)
+        transition.back_off(node_id)
+
+
+def _stand_at(transition: Transition, role: Follower, deadline_ms: int) -> None:
+    transition.role = role._replace(deadline_ms=deadline_ms, has_fetched=False, is_in_turn=True)
+
+
+def _turn_to_stand(transition: Transition, end: EndQuorumEpoch) -> int:
+    preferred = end.preferred
+    place = preferred.index(transition.key) if transition.key in preferred else len(preferred)
+    return election_backoff(transition, place) if place else 0
+
+
+def _epoch_error(transition: Transition, leader_id: int, epoch: int) -> int:
+    own, known = transition.key.node_id, transition.election
+    is_known = leader_id == known.leader_id or any(
+        leader_id == voter.node_id for voter in transition.voters
+    )
+    if leader_id in (-1, own) or not (is_known or may_be_voter(transition)):
         return InconsistentVoterSetError.code
     if epoch < known.epoch:
         return FencedLeaderEpochError.code
@@ -197,45 +201,45 @@ def _epoch_error(turn: Turn, leader_id: int, epoch: int) -> int:
     return 0
 
 
-def _follow(turn: Turn, leader_id: int, epoch: int) -> None:
-    if epoch > turn.election.epoch or not isinstance(turn.role, Follower):
-        to_follower(turn, leader_id, epoch)
+def _follow(transition: Transition, leader_id: int, epoch: int) -> None:
+    if epoch > transition.election.epoch or not isinstance(transition.role, Follower):
+        to_follower(transition, leader_id, epoch)
 
 
-def leaves_leader(turn: Turn, begin: BeginQuorumEpoch) -> bool:
+def leaves_leader(transition: Transition, begin: BeginQuorumEpoch) -> bool:
     """Return whether this replica requests pre-votes because a leader answers no Fetch.
 
     It continues, as in Kafka: a leader whose disk hangs can still announce itself.
     """
-    known = turn.election
+    known = transition.election
     is_known = (begin.leader_id, begin.epoch) == (known.leader_id, known.epoch)
-    return is_known and isinstance(turn.role, Prospective)
+    return is_known and isinstance(transition.role, Prospective)
 
 
-def _respond_to_epoch(turn: Turn, number: int, error: int) -> None:
-    reply = EpochReply(error, turn.leader_id, turn.election.epoch)
-    turn.emit(Respond(number, reply))
+def _respond_to_epoch(transition: Transition, number: int, error: int) -> None:
+    reply = EpochReply(error, transition.leader_id, transition.election.epoch)
+    transition.emit(Respond(number, reply))
 
 
 # Replies.
 
 
-def on_vote_reply(turn: Turn, node_id: int, asked: Vote, reply: VoteReply) -> None:
+def on_vote_reply(transition: Transition, node_id: int, asked: Vote, reply: VoteReply) -> None:
     """Count a vote if this replica still requests votes. Errors count as refusals."""
-    hear_of(turn, reply.leader_id, reply.epoch)
-    role = turn.role
-    if asked.epoch != turn.election.epoch or not isinstance(role, _ASKING[asked.pre_vote]):
+    hear_of(transition, reply.leader_id, reply.epoch)
+    role = transition.role
+    if asked.epoch != transition.election.epoch or not isinstance(role, _ASKING[asked.pre_vote]):
         return
     assert isinstance(role, Prospective | Candidate)
-    turn.role = (
+    transition.role = (
         role._replace(granted=role.granted | {node_id})
         if reply.granted and not reply.error_code
         else role._replace(refused=role.refused | {node_id})
     )
     if isinstance(role, Prospective):
-        count_pre_votes(turn)
+        count_pre_votes(transition)
     else:
-        count_votes(turn)
+        count_votes(transition)
 
 
 _ASKING: dict[bool, type[Role]] = {True: Prospective, False: Candidate}
@@ -243,19 +247,24 @@ _ASKING: dict[bool, type[Role]] = {True: Prospective, False: Candidate}
 
 
 def on_epoch_reply(
-    turn: Turn, node_id: int, asked: BeginQuorumEpoch | EndQuorumEpoch, reply: EpochReply
+    transition: Transition,
+    node_id: int,
+    asked: BeginQuorumEpoch | EndQuorumEpoch,
+    reply: EpochReply,
 ) -> None:
     """Record that a voter received the message; an error means that it is another replica now."""
-    hear_of(turn, reply.leader_id, reply.epoch)
-    role = turn.role
-    if asked.epoch != turn.election.epoch:
+    hear_of(transition, reply.leader_id, reply.epoch)
+    role = transition.role
+    if asked.epoch != transition.election.epoch:
         return
     if isinstance(role, Leader):
-        turn.role = role._replace(
+        transition.role = role._replace(
             voters=tuple(
-                voter._replace(heard_ms=turn.now_ms) if voter.replica.node_id == node_id else voter
+                voter._replace(heard_ms=transition.now_ms)
+                if voter.replica.node_id == node_id
+                else voter
                 for voter in role.voters
             )
         )
     elif isinstance(role, Resigned):
-        turn.role = role._replace(unaware=role.unaware - {node_id})
+        transition.role = role._replace(unaware=role.unaware - {node_id})

@@ -12,13 +12,13 @@ from pykafka_core.quorum.log.voters import append_voters
 from pykafka_core.quorum.quorum import Append
 from pykafka_core.quorum.roles import Follower, Leader, Role
 from pykafka_core.quorum.rpc import UpdateVoter
-from pykafka_core.quorum.turn import Turn
+from pykafka_core.quorum.transition import Transition
 from pykafka_core.quorum.values import Voter, VoterSet
 
 
-def take_description(turn: Turn, voter: Voter) -> tuple[type[KafkaError], str] | None:
+def take_description(transition: Transition, voter: Voter) -> tuple[type[KafkaError], str] | None:
     """Keep a static voter's description of itself, or return the refusal."""
-    role, known = turn.role, turn.log.voter_set
+    role, known = transition.role, transition.log.voter_set
     assert isinstance(role, Leader), "voters describe themselves to a leader"
     low, high = voter.kraft_versions
     node_id = voter.key.node_id
@@ -27,15 +27,15 @@ def take_description(turn: Turn, voter: Voter) -> tuple[type[KafkaError], str] |
     if all(node_id != key.node_id for key in known.keys):
         return VoterNotFoundError, f"node {node_id} is not among the static voters"
     others = tuple(one for one in role.described if one.key.node_id != node_id)
-    turn.role = role._replace(described=(*others, voter))
+    transition.role = role._replace(described=(*others, voter))
     return None
 
 
-def description(turn: Turn, role: Follower) -> UpdateVoter | None:
+def description(transition: Transition, role: Follower) -> UpdateVoter | None:
     """The description that a static voter owes its leader; None once the leader has it."""
-    if turn.own is None or not turn.is_voter or role.is_described:
+    if transition.own is None or not transition.is_voter or role.is_described:
         return None
-    return UpdateVoter(turn.own, turn.election.epoch)
+    return UpdateVoter(transition.own, transition.election.epoch)
 
 
 def raising_problem(known: VoterSet, own: Voter | None, role: Role, level: int) -> str | None:
@@ -49,12 +49,12 @@ def raising_problem(known: VoterSet, own: Voter | None, role: Role, level: int) 
     return reason and f"Invalid upgrade of kraft.version to {level} because {reason}"
 
 
-def raising(turn: Turn, level: int) -> Append | None:
+def raising(transition: Transition, level: int) -> Append | None:
     """The control batch that raises the version; None if there is a problem."""
-    known, own, role = turn.log.voter_set, turn.own, turn.role
+    known, own, role = transition.log.voter_set, transition.own, transition.role
     if raising_problem(known, own, role, level) is not None:
         return None
-    return append_voters(turn.election.epoch, level, _described(known, own, role))
+    return append_voters(transition.election.epoch, level, _described(known, own, role))
 
 
 def _described(known: VoterSet, own: Voter | None, role: Role) -> tuple[Voter, ...]:

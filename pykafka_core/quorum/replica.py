@@ -13,7 +13,7 @@ contains. So the same value and event always have the same result.
   of each state.
 - ``voter_changes.py``: changes of the voter set. ``static_voters.py``: sets that never change.
 - ``log``: the state of the log, its voter sets, and their records. ``wire``: Kafka's messages.
-- ``turn.py``: the mutable state while an event is handled; outputs wait for quorum-state.
+- ``transition.py``: the mutable state while an event is handled; outputs wait for quorum-state.
 
 Committed records are kept by four rules: a voter reports in Fetch only synced records; a leader
 commits what a majority of the voters has reported, including itself once it has synced, and only up
@@ -93,6 +93,7 @@ from pykafka_core.quorum.rpc import (
 )
 from pykafka_core.quorum.static_voters import as_known, take_own_name
 from pykafka_core.quorum.timeouts import act, expire, role_deadline
+from pykafka_core.quorum.transition import Transition, leader_to_name
 from pykafka_core.quorum.transitions import (
     count_own_vote,
     grant_time,
@@ -101,7 +102,6 @@ from pykafka_core.quorum.transitions import (
     to_resigned,
     to_unattached,
 )
-from pykafka_core.quorum.turn import Turn, leader_to_name
 from pykafka_core.quorum.values import (
     ElectionState,
     QuorumConfig,
@@ -236,7 +236,7 @@ class Replica(NamedTuple):
         if self.is_failed:
             return NEVER
         times = [until for _, until in self.backoffs if until > self.now_ms]
-        return min((role_deadline(Turn(*self)), *times))
+        return min((role_deadline(Transition(*self)), *times))
 
     def at(self, now_ms: int) -> "Replica":
         """Return the value at a later time, for an event that carries none; no timer expires."""
@@ -250,10 +250,10 @@ class Replica(NamedTuple):
         """
         if self.is_failed:
             return self, []
-        turn = Turn(*self)
-        before = turn.leader_id, turn.election.epoch
-        _take(turn, event)
-        return _finished(turn, before)
+        transition = Transition(*self)
+        before = transition.leader_id, transition.election.epoch
+        _take(transition, event)
+        return _finished(transition, before)
 
 
 def begin(
@@ -292,11 +292,11 @@ def begin(
     blank = Unattached(NEVER)
     committed = log.newest.offset if log.newest is not None else 0
     begun = Replica(key, config, seed, now_ms, election, blank, log, committed)
-    turn = Turn(*begun._replace(bootstrap=bootstrap, own=own))
-    take_own_name(turn)
-    before = turn.leader_id, election.epoch
-    _start(turn)
-    return _finished(turn, before)
+    transition = Transition(*begun._replace(bootstrap=bootstrap, own=own))
+    take_own_name(transition)
+    before = transition.leader_id, election.epoch
+    _start(transition)
+    return _finished(transition, before)
 
 
 def _check_static(voters: tuple[ReplicaKey, ...], bootstrap: tuple[int, ...]) -> None:
@@ -304,185 +304,189 @@ def _check_static(voters: tuple[ReplicaKey, ...], bootstrap: tuple[int, ...]) ->
         raise ValueError(f"a quorum has 1 to {VOTERS_MAX} voters, not {len(voters)}")
 
 
-def _start(turn: Turn) -> None:
+def _start(transition: Transition) -> None:
     """Enter the state after a restart. A leader or candidate does not lead in the same epoch again.
 
     The last leader starts an election immediately: voters that have another leader refuse, and
     those that start at the same time, as after a full stop, would otherwise wait for this node.
     """
-    election, own = turn.election, turn.key.node_id
-    if turn.log.last_epoch > election.epoch:
-        to_unattached(turn, turn.log.last_epoch)
-    elif election.leader_id == own and turn.stands:
-        turn.role = Resigned(turn.election_deadline(), frozenset(), ())
+    election, own = transition.election, transition.key.node_id
+    if transition.log.last_epoch > election.epoch:
+        to_unattached(transition, transition.log.last_epoch)
+    elif election.leader_id == own and transition.stands:
+        transition.role = Resigned(transition.election_deadline(), frozenset(), ())
     elif election.leader_id not in (-1, own):
-        to_follower(turn, election.leader_id, election.epoch)
+        to_follower(transition, election.leader_id, election.epoch)
     else:
-        to_unattached(turn, election.epoch)
-    led_last = isinstance(turn.role, Resigned)
-    if turn.is_voter and (len(turn.voters) == 1 or led_last or _is_first_of_new_quorum(turn)):
-        to_prospective(turn)
+        to_unattached(transition, election.epoch)
+    led_last = isinstance(transition.role, Resigned)
+    if transition.is_voter and (
+        len(transition.voters) == 1 or led_last or _is_first_of_new_quorum(transition)
+    ):
+        to_prospective(transition)
 
 
-def _is_first_of_new_quorum(turn: Turn) -> bool:
+def _is_first_of_new_quorum(transition: Transition) -> bool:
     """Return whether this is the lowest-id voter of a quorum that has never had a leader.
 
     Only this voter starts an election immediately, to avoid split votes.
     """
-    is_new = turn.election == ElectionState(0) and turn.log.end == 0
-    return is_new and turn.key.node_id == min(voter.node_id for voter in turn.voters)
+    is_new = transition.election == ElectionState(0) and transition.log.end == 0
+    return is_new and transition.key.node_id == min(voter.node_id for voter in transition.voters)
 
 
-def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[ReplicaOutput]]:
-    take_own_name(turn)
-    if not turn.is_failed:
-        act(turn)
-    after = turn.leader_id, turn.election.epoch
+def _finished(
+    transition: Transition, before: tuple[int, int]
+) -> tuple[Replica, list[ReplicaOutput]]:
+    take_own_name(transition)
+    if not transition.is_failed:
+        act(transition)
+    after = transition.leader_id, transition.election.epoch
     if after != before:
-        turn.outputs.append(LeaderChanged(*after))
-    log, committed = turn.log, turn.high_watermark
+        transition.outputs.append(LeaderChanged(*after))
+    log, committed = transition.log, transition.high_watermark
     assert log.start <= committed <= log.synced_end <= log.end, f"high watermark {committed}: {log}"
     return (
         Replica(
-            turn.key,
-            turn.config,
-            turn.seed,
-            turn.now_ms,
-            turn.election,
-            turn.role,
-            turn.log,
-            turn.high_watermark,
-            turn.persisting,
-            turn.held,
-            turn.correlation,
-            turn.sent,
-            turn.backoffs,
-            turn.installing,
-            turn.is_failed,
-            turn.bootstrap,
-            turn.own,
-            turn.stalls,
+            transition.key,
+            transition.config,
+            transition.seed,
+            transition.now_ms,
+            transition.election,
+            transition.role,
+            transition.log,
+            transition.high_watermark,
+            transition.persisting,
+            transition.held,
+            transition.correlation,
+            transition.sent,
+            transition.backoffs,
+            transition.installing,
+            transition.is_failed,
+            transition.bootstrap,
+            transition.own,
+            transition.stalls,
         ),
-        turn.outputs,
+        transition.outputs,
     )
 
 
 # Events.
 
 
-def _take(turn: Turn, event: ReplicaEvent) -> None:
+def _take(transition: Transition, event: ReplicaEvent) -> None:
     match event:
         case Tick(now_ms):
-            turn.now_ms, turn.came_ms = max(turn.now_ms, now_ms), now_ms
-            expire(turn)
+            transition.now_ms, transition.came_ms = max(transition.now_ms, now_ms), now_ms
+            expire(transition)
         case Request(now_ms, number, body):
-            turn.now_ms, turn.came_ms = max(turn.now_ms, now_ms), now_ms
-            _on_request(turn, number, as_known(turn, body))
+            transition.now_ms, transition.came_ms = max(transition.now_ms, now_ms), now_ms
+            _on_request(transition, number, as_known(transition, body))
         case Replied():
-            turn.now_ms = max(turn.now_ms, event.now_ms)
-            _on_replied(turn, event)
+            transition.now_ms = max(transition.now_ms, event.now_ms)
+            _on_replied(transition, event)
         case Persisted(error_code):
-            _on_persisted(turn, error_code)
+            _on_persisted(transition, error_code)
         case Appended(error_code, offset):
-            _on_written(turn, error_code, offset)
+            _on_written(transition, error_code, offset)
         case Truncated(error_code):
-            _on_written(turn, error_code, TRUNCATION)
+            _on_written(transition, error_code, TRUNCATION)
         case Proposal():
-            on_proposal(turn, event)
+            on_proposal(transition, event)
         case SnapshotInstalled(snapshot_id, voters):
-            assert snapshot_id is None or turn.installing, "a snapshot is installed once"
-            on_installed(turn, snapshot_id, voters)
+            assert snapshot_id is None or transition.installing, "a snapshot is installed once"
+            on_installed(transition, snapshot_id, voters)
         case SnapshotTaken(snapshot_id):
-            assert snapshot_id.offset <= turn.high_watermark, (
+            assert snapshot_id.offset <= transition.high_watermark, (
                 "snapshots contain committed records only"
             )
-            turn.log = turn.log.with_snapshot(snapshot_id)
+            transition.log = transition.log.with_snapshot(snapshot_id)
         case LogCleaned(snapshot_id):
-            assert snapshot_id.offset <= turn.high_watermark, (
+            assert snapshot_id.offset <= transition.high_watermark, (
                 "snapshots contain committed records only"
             )
-            turn.log = turn.log.cleaned(snapshot_id)
-            turn.withhold_records(snapshot_id.offset)
+            transition.log = transition.log.cleaned(snapshot_id)
+            transition.withhold_records(snapshot_id.offset)
         case Resign():
-            if isinstance(turn.role, Leader):
-                to_resigned(turn)
+            if isinstance(transition.role, Leader):
+                to_resigned(transition)
         case _:
             assert_never(event)
 
 
-def _on_request(turn: Turn, number: int, body: Body) -> None:
+def _on_request(transition: Transition, number: int, body: Body) -> None:
     match body:
         case Vote():
-            on_vote(turn, number, body)
+            on_vote(transition, number, body)
         case BeginQuorumEpoch():
-            on_begin_quorum_epoch(turn, number, body)
+            on_begin_quorum_epoch(transition, number, body)
         case EndQuorumEpoch():
-            on_end_quorum_epoch(turn, number, body)
+            on_end_quorum_epoch(transition, number, body)
         case Fetch():
-            on_fetch(turn, number, body)
+            on_fetch(transition, number, body)
         case FetchSnapshot():
-            on_fetch_snapshot(turn, number, body)
+            on_fetch_snapshot(transition, number, body)
         case AddVoter() | RemoveVoter() | UpdateVoter():
-            on_voter_request(turn, number, body)
+            on_voter_request(transition, number, body)
         case AskVersions():
             raise AssertionError("a node answers ApiVersions by itself")
         case _:
             assert_never(body)
 
 
-def _on_replied(turn: Turn, event: Replied) -> None:
-    sent = turn.take_sent(event.correlation)
+def _on_replied(transition: Transition, event: Replied) -> None:
+    sent = transition.take_sent(event.correlation)
     if sent is None:
         return
     node_id, asked = sent
     match asked, event.reply:
         case AskVersions() as body, None:
-            on_versions_reply(turn, body, None)
+            on_versions_reply(transition, body, None)
         case _, None:
-            turn.back_off(node_id)
+            transition.back_off(node_id)
             if event.is_gone:
-                on_gone(turn, node_id)
+                on_gone(transition, node_id)
         case Vote(), VoteReply() as reply:
-            on_vote_reply(turn, node_id, asked, reply)
+            on_vote_reply(transition, node_id, asked, reply)
         case ((BeginQuorumEpoch() | EndQuorumEpoch()), EpochReply() as reply):
-            on_epoch_reply(turn, node_id, asked, reply)
+            on_epoch_reply(transition, node_id, asked, reply)
         case Fetch(), FetchReply() as reply:
-            on_fetch_reply(turn, node_id, reply)
+            on_fetch_reply(transition, node_id, reply)
         case FetchSnapshot(), SnapshotReply() as reply:
-            on_snapshot_reply(turn, node_id, reply)
+            on_snapshot_reply(transition, node_id, reply)
         case AskVersions() as body, VersionsReply() as reply:
-            on_versions_reply(turn, body, reply)
+            on_versions_reply(transition, body, reply)
         case (AddVoter() | RemoveVoter() | UpdateVoter()) as body, VoterReply() as reply:
-            on_voter_reply(turn, body, reply)
+            on_voter_reply(transition, body, reply)
         case _:
             raise AssertionError("a response is of its request's kind")
 
 
-def _on_persisted(turn: Turn, error_code: int) -> None:
+def _on_persisted(transition: Transition, error_code: int) -> None:
     if error_code:
-        _fail(turn, error_code)
+        _fail(transition, error_code)
         return
-    turn.persisted()
-    if not turn.persisting:
-        grant_time(turn)
-        count_own_vote(turn)
+    transition.persisted()
+    if not transition.persisting:
+        grant_time(transition)
+        count_own_vote(transition)
 
 
-def _on_written(turn: Turn, error_code: int, base_offset: int) -> None:
+def _on_written(transition: Transition, error_code: int, base_offset: int) -> None:
     if error_code:
-        _fail(turn, error_code)
+        _fail(transition, error_code)
         return
-    turn.log = turn.log.written(base_offset)
-    if isinstance(turn.role, Leader):
-        note_appended(turn)
-        advance(turn)
-    elif isinstance(turn.role, Follower):
-        grant_time(turn)
-        follow_high_watermark(turn)
+    transition.log = transition.log.written(base_offset)
+    if isinstance(transition.role, Leader):
+        note_appended(transition)
+        advance(transition)
+    elif isinstance(transition.role, Follower):
+        grant_time(transition)
+        follow_high_watermark(transition)
 
 
-def _fail(turn: Turn, error_code: int) -> None:
-    role = turn.role
+def _fail(transition: Transition, error_code: int) -> None:
+    role = transition.role
     if isinstance(role, Leader) and role.in_flight is not None and role.in_flight.records:
-        turn.outputs.append(InDoubt())
-    turn.fail(error_code)
+        transition.outputs.append(InDoubt())
+    transition.fail(error_code)

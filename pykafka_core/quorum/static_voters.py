@@ -14,7 +14,7 @@ from pykafka_core.quorum.rpc import (
     FetchSnapshot,
     Vote,
 )
-from pykafka_core.quorum.turn import Turn
+from pykafka_core.quorum.transition import Transition
 from pykafka_core.quorum.values import ReplicaKey, VoterSet
 from pykafka_core.types import ZERO_ID
 
@@ -25,22 +25,22 @@ def known_as(voters: VoterSet, key: ReplicaKey) -> ReplicaKey:
     return static if static in voters.keys else key
 
 
-def take_own_name(turn: Turn) -> None:
+def take_own_name(transition: Transition) -> None:
     """Set a controller's own key to its key in the voter set."""
-    if turn.own is not None:
-        turn.key = known_as(turn.log.voter_set, turn.own.key)
+    if transition.own is not None:
+        transition.key = known_as(transition.log.voter_set, transition.own.key)
 
 
-def as_known(turn: Turn, body: Body) -> Body:
+def as_known(transition: Transition, body: Body) -> Body:
     """Return a request with the replica keys of the voter set."""
-    known = turn.log.voter_set
+    known = transition.log.voter_set
     match body:
         case Vote():
             return body._replace(
-                candidate=known_as(known, body.candidate), voter=_meant(turn, body.voter)
+                candidate=known_as(known, body.candidate), voter=_meant(transition, body.voter)
             )
         case BeginQuorumEpoch():
-            return body._replace(voter=_meant(turn, body.voter))
+            return body._replace(voter=_meant(transition, body.voter))
         case EndQuorumEpoch():
             return body._replace(preferred=tuple(known_as(known, one) for one in body.preferred))
         case Fetch() | FetchSnapshot():
@@ -49,11 +49,11 @@ def as_known(turn: Turn, body: Body) -> Body:
             return body
 
 
-def _meant(turn: Turn, voter: ReplicaKey) -> ReplicaKey:
+def _meant(transition: Transition, voter: ReplicaKey) -> ReplicaKey:
     """Return the target of a request; a static voter may be named with its own directory id."""
-    own = turn.own
-    is_static = turn.key.directory_id == ZERO_ID
-    return turn.key if is_static and own is not None and voter == own.key else voter
+    own = transition.own
+    is_static = transition.key.directory_id == ZERO_ID
+    return transition.key if is_static and own is not None and voter == own.key else voter
 
 
 def static_ids(voters: VoterSet) -> tuple[int, ...]:

@@ -36,8 +36,8 @@ from pykafka_core.quorum.rpc import (
     VoterReply,
     VoterRequest,
 )
+from pykafka_core.quorum.transition import Transition
 from pykafka_core.quorum.transitions import append, hear_of, to_resigned
-from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import ReplicaKey, Voter
 
 VOTERS_RECORD = 6
@@ -50,80 +50,82 @@ Refusal = tuple[type[KafkaError], str]
 # Requests.
 
 
-def on_voter_request(turn: Turn, number: int, asked: VoterRequest) -> None:
+def on_voter_request(transition: Transition, number: int, asked: VoterRequest) -> None:
     """Start a change, or respond with an error."""
-    refusal = _leader_refusal(turn, asked)
-    if refusal is None and isinstance(asked, UpdateVoter) and not has_changeable_voters(turn):
-        _respond(turn, number, take_description(turn, asked.voter))
+    refusal = _leader_refusal(transition, asked)
+    if refusal is None and isinstance(asked, UpdateVoter) and not has_changeable_voters(transition):
+        _respond(transition, number, take_description(transition, asked.voter))
         return
-    refusal = refusal or change_refusal(turn)
+    refusal = refusal or change_refusal(transition)
     if refusal is None:
-        refusal = _request_refusal(turn, asked)
+        refusal = _request_refusal(transition, asked)
     if refusal is not None:
-        _respond(turn, number, refusal)
+        _respond(transition, number, refusal)
         return
-    voters = turn.log.voter_set.voters
+    voters = transition.log.voter_set.voters
     match asked:
         case AddVoter(voter, timeout_ms, acks_when_committed):
-            deadline_ms = turn.now_ms + max(0, min(timeout_ms, turn.config.request_timeout_ms))
-            _begin(turn, VoterSetRequest(number, deadline_ms, None, voter, acks_when_committed))
+            deadline_ms = transition.now_ms + max(
+                0, min(timeout_ms, transition.config.request_timeout_ms)
+            )
+            _begin(
+                transition, VoterSetRequest(number, deadline_ms, None, voter, acks_when_committed)
+            )
         case RemoveVoter(replica):
-            deadline_ms = turn.now_ms + turn.config.request_timeout_ms
-            _begin(turn, VoterSetRequest(number, deadline_ms, without(voters, replica)))
+            deadline_ms = transition.now_ms + transition.config.request_timeout_ms
+            _begin(transition, VoterSetRequest(number, deadline_ms, without(voters, replica)))
         case UpdateVoter(voter):
-            _respond(turn, number, None)
+            _respond(transition, number, None)
             after = updated(voters, voter)
             if after != voters:
-                _begin(turn, VoterSetRequest(None, NEVER, after))
+                _begin(transition, VoterSetRequest(None, NEVER, after))
 
 
-def _leader_refusal(turn: Turn, asked: VoterRequest) -> Refusal | None:
-    if isinstance(asked, UpdateVoter) and asked.epoch != turn.election.epoch:
-        is_old = asked.epoch < turn.election.epoch
+def _leader_refusal(transition: Transition, asked: VoterRequest) -> Refusal | None:
+    if isinstance(asked, UpdateVoter) and asked.epoch != transition.election.epoch:
+        is_old = asked.epoch < transition.election.epoch
         error = FencedLeaderEpochError if is_old else UnknownLeaderEpochError
         return error, error.text
-    if not isinstance(turn.role, Leader):
+    if not isinstance(transition.role, Leader):
         return NotLeaderOrFollowerError, NotLeaderOrFollowerError.text
     return None
 
 
-def change_refusal(turn: Turn) -> Refusal | None:
+def change_refusal(transition: Transition) -> Refusal | None:
     """Return why no change can start now, or None."""
-    if is_change_pending(turn):
+    if is_change_pending(transition):
         return RequestTimedOutError, "the leader has another change of the voters to end first"
-    if not has_committed_in_epoch(turn):
+    if not has_committed_in_epoch(transition):
         return RequestTimedOutError, "the leader has not committed a record of its epoch yet"
-    if not has_changeable_voters(turn):
-        text = (
-            f"kraft.version is {turn.log.voter_set.kraft_version}; voters can be changed from 1 on"
-        )
+    if not has_changeable_voters(transition):
+        text = f"kraft.version is {transition.log.voter_set.kraft_version}; voters can be changed from 1 on"
         return UnsupportedVersionError, text
     return None
 
 
-def has_changeable_voters(turn: Turn) -> bool:
+def has_changeable_voters(transition: Transition) -> bool:
     """Return whether the voters are in the log, which makes them changeable."""
-    return turn.log.voter_set.kraft_version >= 1
+    return transition.log.voter_set.kraft_version >= 1
 
 
-def is_change_pending(turn: Turn) -> bool:
+def is_change_pending(transition: Transition) -> bool:
     """Return whether a change is pending, or appended but not committed."""
-    role = turn.role
+    role = transition.role
     is_under_way = isinstance(role, Leader) and role.change is not None
-    return is_under_way or turn.log.voter_set.end > turn.high_watermark
+    return is_under_way or transition.log.voter_set.end > transition.high_watermark
 
 
-def has_committed_in_epoch(turn: Turn) -> bool:
+def has_committed_in_epoch(transition: Transition) -> bool:
     """Return whether the leader has committed a record of its epoch.
 
     Then no uncommitted change of an earlier leader can reappear.
     """
-    role = turn.role
-    return isinstance(role, Leader) and turn.high_watermark > role.epoch_start
+    role = transition.role
+    return isinstance(role, Leader) and transition.high_watermark > role.epoch_start
 
 
-def _request_refusal(turn: Turn, asked: VoterRequest) -> Refusal | None:
-    voters = turn.log.voter_set.voters
+def _request_refusal(transition: Transition, asked: VoterRequest) -> Refusal | None:
+    voters = transition.log.voter_set.voters
     match asked:
         case AddVoter(voter):
             node_id = voter.key.node_id
@@ -135,7 +137,7 @@ def _request_refusal(turn: Turn, asked: VoterRequest) -> Refusal | None:
             if len(voters) == 1:
                 return InvalidRequestError, "the last voter cannot be removed"
         case UpdateVoter(voter):
-            if not _supports(turn, voter.kraft_versions):
+            if not _supports(transition, voter.kraft_versions):
                 return InvalidRequestError, InvalidRequestError.text
             if recorded(voters, voter.key) is None:
                 return _not_found(voter.key, voters)
@@ -151,183 +153,189 @@ def _ids(voters: tuple[Voter, ...]) -> str:
     return ", ".join(str(voter.key.node_id) for voter in voters)
 
 
-def _supports(turn: Turn, versions: tuple[int, int] | None) -> bool:
-    level = turn.log.voter_set.kraft_version
+def _supports(transition: Transition, versions: tuple[int, int] | None) -> bool:
+    level = transition.log.voter_set.kraft_version
     return versions is not None and versions[0] <= level <= versions[1]
 
 
-def _begin(turn: Turn, change: VoterSetRequest) -> None:
-    role = turn.role
+def _begin(transition: Transition, change: VoterSetRequest) -> None:
+    role = transition.role
     assert isinstance(role, Leader)
-    turn.role = role._replace(change=change)
+    transition.role = role._replace(change=change)
 
 
-def _respond(turn: Turn, number: int, refusal: Refusal | None) -> None:
-    epoch = turn.election.epoch
+def _respond(transition: Transition, number: int, refusal: Refusal | None) -> None:
+    epoch = transition.election.epoch
     if refusal is None:
-        reply = VoterReply(0, turn.leader_id, epoch)
+        reply = VoterReply(0, transition.leader_id, epoch)
     else:
-        reply = VoterReply(refusal[0].code, turn.leader_id, epoch, refusal[1])
-    turn.emit(Respond(number, reply))
+        reply = VoterReply(refusal[0].code, transition.leader_id, epoch, refusal[1])
+    transition.emit(Respond(number, reply))
 
 
 # Steps of a leader's change.
 
 
-def go_on_with_change(turn: Turn) -> bool:
+def go_on_with_change(transition: Transition) -> bool:
     """Request the new voter's versions, or append the record if no batch is in flight.
 
     Returns:
         Whether the record was appended.
     """
-    role = turn.role
+    role = transition.role
     if not isinstance(role, Leader) or role.change is None or role.change.end is not None:
         return False
     change = role.change
     if change.voters is None:
         assert change.added is not None, "only who is added is asked"
-        asked = AskVersions(change.added, turn.election.epoch)
-        turn.send(change.added.key.node_id, asked)
+        asked = AskVersions(change.added, transition.election.epoch)
+        transition.send(change.added.key.node_id, asked)
     elif role.in_flight is None:
-        _append(turn, change, change.voters)
+        _append(transition, change, change.voters)
         return True
     return False
 
 
-def _append(turn: Turn, change: VoterSetRequest, voters: tuple[Voter, ...]) -> None:
-    command = Append(turn.election.epoch, [encode_voters(voters)], (VOTERS_KEY,), VOTERS_RECORD)
-    append(turn, command, ())
+def _append(transition: Transition, change: VoterSetRequest, voters: tuple[Voter, ...]) -> None:
+    command = Append(
+        transition.election.epoch, [encode_voters(voters)], (VOTERS_KEY,), VOTERS_RECORD
+    )
+    append(transition, command, ())
     if change.number is not None and not change.acks_when_committed:
-        _respond(turn, change.number, None)
+        _respond(transition, change.number, None)
         change = change._replace(number=None, deadline_ms=NEVER)
-    role = turn.role
+    role = transition.role
     assert isinstance(role, Leader)
-    turn.role = role._replace(change=change._replace(end=turn.log.end))
+    transition.role = role._replace(change=change._replace(end=transition.log.end))
 
 
-def on_versions_reply(turn: Turn, asked: AskVersions, reply: VersionsReply | None) -> None:
+def on_versions_reply(
+    transition: Transition, asked: AskVersions, reply: VersionsReply | None
+) -> None:
     """Handle the new voter's response to AskVersions, or its failure (None)."""
-    role = turn.role
+    role = transition.role
     change = role.change if isinstance(role, Leader) else None
     if change is None or change.added != asked.voter or change.voters is not None:
         return
     node = f"node {asked.voter.key.node_id}"
     if reply is None or reply.error_code:
-        give_up_change(turn, (RequestTimedOutError, f"{node} does not answer at its listener"))
-    elif reply.versions is None or not _supports(turn, reply.versions):
-        level = turn.log.voter_set.kraft_version
         give_up_change(
-            turn, (InvalidRequestError, f"{node} does not support kraft.version {level}")
+            transition, (RequestTimedOutError, f"{node} does not answer at its listener")
         )
-    elif not is_caught_up(turn, asked.voter.key):
+    elif reply.versions is None or not _supports(transition, reply.versions):
+        level = transition.log.voter_set.kraft_version
         give_up_change(
-            turn, (RequestTimedOutError, f"{node} has not fetched all that the leader has")
+            transition, (InvalidRequestError, f"{node} does not support kraft.version {level}")
+        )
+    elif not is_caught_up(transition, asked.voter.key):
+        give_up_change(
+            transition, (RequestTimedOutError, f"{node} has not fetched all that the leader has")
         )
     else:
         added = asked.voter._replace(kraft_versions=reply.versions)
-        voters = (*turn.log.voter_set.voters, added)
+        voters = (*transition.log.voter_set.voters, added)
         assert isinstance(role, Leader)
-        turn.role = role._replace(change=change._replace(voters=voters))
+        transition.role = role._replace(change=change._replace(voters=voters))
 
 
-def is_caught_up(turn: Turn, replica: ReplicaKey) -> bool:
+def is_caught_up(transition: Transition, replica: ReplicaKey) -> bool:
     """Return whether an observer has caught up in this epoch."""
-    role = turn.role
+    role = transition.role
     assert isinstance(role, Leader)
     return any(one.replica == replica and one.caught_up_ms >= 0 for one in role.observers)
 
 
-def give_up_change(turn: Turn, refusal: Refusal) -> None:
+def give_up_change(transition: Transition, refusal: Refusal) -> None:
     """Fail the request and drop the change; an appended record stays in the log."""
-    role = turn.role
+    role = transition.role
     assert isinstance(role, Leader)
     change = role.change
-    turn.role = role._replace(change=None)
+    transition.role = role._replace(change=None)
     if change is not None and change.number is not None:
-        _respond(turn, change.number, refusal)
+        _respond(transition, change.number, refusal)
 
 
-def expire_change(turn: Turn) -> None:
+def expire_change(transition: Transition) -> None:
     """Fail a change whose request has timed out."""
-    role = turn.role
+    role = transition.role
     if (
         isinstance(role, Leader)
         and role.change is not None
-        and turn.now_ms >= role.change.deadline_ms
+        and transition.now_ms >= role.change.deadline_ms
     ):
-        give_up_change(turn, (RequestTimedOutError, "the change was not committed in time"))
+        give_up_change(transition, (RequestTimedOutError, "the change was not committed in time"))
 
 
-def end_change(turn: Turn) -> None:
+def end_change(transition: Transition) -> None:
     """Complete a change that was just committed; resign if this replica was removed."""
-    role = turn.role
+    role = transition.role
     assert isinstance(role, Leader)
     change = role.change
-    if change is not None and change.end is not None and turn.high_watermark >= change.end:
-        turn.role = role._replace(change=None)
+    if change is not None and change.end is not None and transition.high_watermark >= change.end:
+        transition.role = role._replace(change=None)
         if change.number is not None:
-            _respond(turn, change.number, None)
-    if is_removed(turn):
-        to_resigned(turn)
+            _respond(transition, change.number, None)
+    if is_removed(transition):
+        to_resigned(transition)
 
 
-def is_removed(turn: Turn) -> bool:
+def is_removed(transition: Transition) -> bool:
     """Return whether the removal of this replica is committed."""
-    return not turn.is_voter and turn.high_watermark >= turn.log.voter_set.end
+    return not transition.is_voter and transition.high_watermark >= transition.log.voter_set.end
 
 
 # A node's requests to its leader.
 
 
-def ask_to_join(turn: Turn) -> bool:
+def ask_to_join(transition: Transition) -> bool:
     """Request the leader to add or update this node in the voter set; return whether it was sent.
 
     A voter whose endpoints or versions differ sends UpdateVoter. An observer with
     ``controller.quorum.auto.join.enable`` sends AddVoter, after it has removed a voter with its
     node id and another directory.
     """
-    role = turn.role
-    if not isinstance(role, Follower) or role.download or turn.now_ms < role.joins_ms:
+    role = transition.role
+    if not isinstance(role, Follower) or role.download or transition.now_ms < role.joins_ms:
         return False
-    asked = _joining(turn, role)
+    asked = _joining(transition, role)
     if asked is not None:
-        turn.send(role.leader_id, asked)
+        transition.send(role.leader_id, asked)
     return asked is not None
 
 
-def _joining(turn: Turn, role: Follower) -> VoterRequest | None:
-    own, known = turn.own, turn.log.voter_set
-    is_behind = turn.high_watermark < max(1, role.leader_high_watermark)
+def _joining(transition: Transition, role: Follower) -> VoterRequest | None:
+    own, known = transition.own, transition.log.voter_set
+    is_behind = transition.high_watermark < max(1, role.leader_high_watermark)
     if own is None or not role.has_fetched:
         return None
-    if not has_changeable_voters(turn):
-        return description(turn, role)
-    if is_behind or turn.log.writes:
+    if not has_changeable_voters(transition):
+        return description(transition, role)
+    if is_behind or transition.log.writes:
         return None
-    epoch = turn.election.epoch
-    if turn.is_voter:
-        return UpdateVoter(own, epoch) if recorded(known.voters, turn.key) != own else None
-    if not turn.config.joins:
+    epoch = transition.election.epoch
+    if transition.is_voter:
+        return UpdateVoter(own, epoch) if recorded(known.voters, transition.key) != own else None
+    if not transition.config.joins:
         return None
-    same_id = (key for key in turn.voters if key.node_id == turn.key.node_id)
+    same_id = (key for key in transition.voters if key.node_id == transition.key.node_id)
     replaced = next(same_id, None)
     if replaced is not None:
         return RemoveVoter(replaced, epoch)
     # The leader commits the record with this node's fetches, which wait for the response, so it
     # must not wait for the commit.
-    return AddVoter(own, turn.config.request_timeout_ms, False, epoch)
+    return AddVoter(own, transition.config.request_timeout_ms, False, epoch)
 
 
-def on_voter_reply(turn: Turn, asked: VoterRequest, reply: VoterReply) -> None:
+def on_voter_reply(transition: Transition, asked: VoterRequest, reply: VoterReply) -> None:
     """Handle the leader's response; the next request may follow after a while."""
     if isinstance(asked, UpdateVoter):
-        hear_of(turn, reply.leader_id, reply.epoch)
-    role = turn.role
-    if not isinstance(role, Follower) or asked.epoch != turn.election.epoch:
+        hear_of(transition, reply.leader_id, reply.epoch)
+    role = transition.role
+    if not isinstance(role, Follower) or asked.epoch != transition.election.epoch:
         return
     # A leader that does not accept descriptions cannot raise the version either: stop sending them.
     is_described = reply.error_code in (0, UnsupportedVersionError.code)
-    turn.role = role._replace(
-        joins_ms=turn.now_ms + turn.config.fetch_timeout_ms,
+    transition.role = role._replace(
+        joins_ms=transition.now_ms + transition.config.fetch_timeout_ms,
         is_described=role.is_described or (is_described and isinstance(asked, UpdateVoter)),
     )

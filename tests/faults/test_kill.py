@@ -34,7 +34,7 @@ TOPIC_CONFIG = {
     "index.interval.bytes": str(INDEX_INTERVAL_BYTES),
 }
 
-Place = tuple[int, int]
+WrittenPlace = tuple[int, int]
 
 
 class Load:
@@ -43,7 +43,7 @@ class Load:
     def __init__(self, bootstrap: str, seed: int) -> None:
         from confluent_kafka import Producer
 
-        self.acknowledged: dict[Place, bytes] = {}
+        self.acknowledged: dict[WrittenPlace, bytes] = {}
         self.sent: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
         self.failed: list[str] = []
         self._random = random.Random(seed)
@@ -133,7 +133,7 @@ def read_all(bootstrap: str) -> list[list[tuple[int, bytes]]]:
 
 
 def assert_nothing_lost(
-    acknowledged: dict[Place, bytes], read: Sequence[Sequence[tuple[int, bytes]]]
+    acknowledged: dict[WrittenPlace, bytes], read: Sequence[Sequence[tuple[int, bytes]]]
 ) -> None:
     stored = {(p, offset): value for p, rows in enumerate(read) for offset, value in rows}
     for place, value in acknowledged.items():

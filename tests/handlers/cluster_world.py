@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from pykafka_core.broker.runtime.requests.requests import Call
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
-from pykafka_core.handlers.outcome import Outcome, Propose, Steps, finish
+from pykafka_core.handlers.outcome import HandlerWork, MetadataWrite, Outcome, run_to_end
 from pykafka_core.handlers.registry import CONTROLLER_ROWS, handler_of
 from pykafka_core.metadata.broker_sessions import BrokerSessions
 from pykafka_core.metadata.health import Replicas
@@ -109,17 +109,17 @@ class ClusterWorld:
         self.active = ActiveController(BrokerSessions(SESSION_NS, self.now_ns))
 
     def decide(
-        self, decision: Callable[[Context], Outcome | Steps], version: int = 0, code: int = 0
+        self, decision: Callable[[Context], Outcome | HandlerWork], version: int = 0, code: int = 0
     ) -> Message:
         """Run a handler, commit its records or reject them with ``code``; return the response."""
-        outcome = finish(decision(self.context(version)))
+        outcome = run_to_end(decision(self.context(version)))
         self.last_batch = ()
-        if not isinstance(outcome, Propose):
+        if not isinstance(outcome, MetadataWrite):
             assert isinstance(outcome, Message), "a controller's row returns no other outcome"
             return outcome
         if outcome.records and not code:
             self._commit(outcome.records)
-        response = finish(outcome.reply(code if outcome.records else 0))
+        response = run_to_end(outcome.reply(code if outcome.records else 0))
         assert isinstance(response, Message)
         return response
 
@@ -148,11 +148,11 @@ class ClusterWorld:
 
     def commit(self, *records: Message) -> None:
         """Commit records without a handler."""
-        self.decide(lambda _context: Propose(records, lambda _code: HeartbeatResponse()))
+        self.decide(lambda _context: MetadataWrite(records, lambda _code: HeartbeatResponse()))
 
     def _commit(self, records: Sequence[Message]) -> None:
         proposed = ProposedImage(self.image)
-        finish(proposed.add(records))
+        run_to_end(proposed.add(records))
         last_offset = self.end_offset + len(records) - 1
         self._replay.apply_batch(self.end_offset, last_offset, records)
         self.image, _ = self._replay.take()

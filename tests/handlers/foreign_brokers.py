@@ -2,7 +2,7 @@
 
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose
+from pykafka_core.handlers.outcome import MetadataWrite
 from pykafka_core.metadata.image.image import Partition
 from pykafka_core.protocol.messages import (
     HeartbeatResponse,
@@ -23,8 +23,8 @@ GONE_DIRECTORY = bytes(15) + b"\2"
 def commit(broker: SimulatedBroker, *records: Message) -> None:
     """Add these records to the metadata log."""
 
-    def decide(_context: Context) -> Propose:
-        return Propose(records, lambda _code: HeartbeatResponse())
+    def decide(_context: Context) -> MetadataWrite:
+        return MetadataWrite(records, lambda _code: HeartbeatResponse())
 
     broker.dispatcher.ask(LocalRequest(decide))
     broker.run()

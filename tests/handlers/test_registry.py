@@ -8,7 +8,7 @@ from typing import get_type_hints
 
 import pytest
 
-from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose
+from pykafka_core.handlers.outcome import LogCommands, MetadataWrite, ShardCalls
 from pykafka_core.handlers.registry import (
     API_VERSIONS,
     CONTROLLER_BY_KEY,
@@ -114,9 +114,9 @@ def test_handler_returns_only_results_that_its_owner_supports(row: Row) -> None:
     names = str(may_return)
     proposes = row.owner in (Owner.CONTROLLER, Owner.ANY_NODE)
     may_propose = proposes and row.api_key not in RESPONDED_BY_THE_CONTROLLER
-    assert (Propose.__qualname__ in names or "Outcome" in names) == may_propose
-    assert Maintain.__qualname__ not in names or row.owner is Owner.LOCAL or may_propose
-    assert Coordinate.__qualname__ in names or row.owner is not Owner.SHARD
+    assert (MetadataWrite.__qualname__ in names or "Outcome" in names) == may_propose
+    assert LogCommands.__qualname__ not in names or row.owner is Owner.LOCAL or may_propose
+    assert ShardCalls.__qualname__ in names or row.owner is not Owner.SHARD
 
 
 @pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: row.name)

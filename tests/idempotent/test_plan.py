@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.errors import DataLossError
-from pykafka_core.idempotent.deduplication import Gap, Plan, first_of_each, plan, starting_marks
+from pykafka_core.idempotent.deduplication import (
+    Deduplicated,
+    Gap,
+    first_of_each,
+    plan,
+    starting_marks,
+)
 from pykafka_core.idempotent.ledger import PartitionKey
 
 A = PartitionKey(b"\1" * 16, "a", 0)
@@ -17,21 +23,21 @@ B = PartitionKey(b"\1" * 16, "a", 1)
 
 def test_records_below_the_mark_were_processed() -> None:
     batch = [(A, 3), (A, 4), (B, 0), (A, 5)]
-    assert plan({A: 5, B: 0}, batch) == Plan([2, 3], {A: 6, B: 1}, [])
+    assert plan({A: 5, B: 0}, batch) == Deduplicated([2, 3], {A: 6, B: 1}, [])
 
 
 def test_redelivered_batch_is_fresh_once() -> None:
     batch = [(A, 0), (A, 1), (A, 0), (A, 1), (A, 2)]
-    assert plan({A: 0}, batch) == Plan([0, 1, 4], {A: 3}, [])
+    assert plan({A: 0}, batch) == Deduplicated([0, 1, 4], {A: 3}, [])
 
 
 def test_gaps_before_and_within_the_batch_are_reported() -> None:
     batch = [(A, 2), (A, 3), (A, 7)]
-    assert plan({A: 1}, batch) == Plan([0, 1, 2], {A: 8}, [Gap(A, 1, 2), Gap(A, 4, 7)])
+    assert plan({A: 1}, batch) == Deduplicated([0, 1, 2], {A: 8}, [Gap(A, 1, 2), Gap(A, 4, 7)])
 
 
 def test_marks_do_not_move_without_fresh_records() -> None:
-    assert plan({A: 9}, [(A, 8)]) == Plan([], {}, [])
+    assert plan({A: 9}, [(A, 8)]) == Deduplicated([], {}, [])
 
 
 deliveries = st.lists(

@@ -4,7 +4,7 @@ import pytest
 
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.metadata.image.delta import PIECE_MAX, Delta, delta_of, whole, with_all_topics
 from pykafka_core.metadata.image.fork_map import ForkMap
 from pykafka_core.metadata.image.image import MetadataImage
@@ -218,7 +218,7 @@ def test_new_defaults_apply_to_every_topic_in_pieces() -> None:
     )
     changes = [config(4, "", "log.retention.ms", "1"), config(2, "t110", "segment.ms", "9")]
     draft = draft_of(base.image, [*changes, *large("new", 3)])
-    delta = finish(with_all_topics(delta_of(draft.image, draft.changes, ME), draft.image))
+    delta = run_to_end(with_all_topics(delta_of(draft.image, draft.changes, ME), draft.image))
     pieces = list(delta.pieces())
     named = [topic.name for piece in pieces for topic in piece.topics]
     assert sorted(named) == sorted(["new", *(f"t{count}" for count in counts)])

@@ -6,7 +6,7 @@ from typing import TypeVar
 import pytest
 
 from pykafka_core._core import MessageEncoder, RequestDecoder
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.protocol import (
     Message,
     ProtocolError,
@@ -132,5 +132,5 @@ def test_list_that_shrinks_between_parts_is_an_error() -> None:
 def test_parts_are_generators_for_the_control_thread() -> None:
     message = nested(10_000, 1)
     body = encode_message(message, 1)
-    assert finish(decode_request_in_parts(INCREMENTAL_ALTER_CONFIGS, 1, body)) == message
+    assert run_to_end(decode_request_in_parts(INCREMENTAL_ALTER_CONFIGS, 1, body)) == message
     assert len(list(decode_request_in_parts(INCREMENTAL_ALTER_CONFIGS, 1, body))) > 5

@@ -13,7 +13,7 @@ from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.replica import begin
 from pykafka_core.quorum.roles import Leader
 from pykafka_core.quorum.rpc import Vote
-from pykafka_core.quorum.turn import HELD_MAX
+from pykafka_core.quorum.transition import HELD_MAX
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
 from tests.support.simulated.fake_core import FakeCore
 

@@ -60,7 +60,7 @@ from pykafka_core.quorum.rpc import (
     Vote,
     VoteReply,
 )
-from pykafka_core.quorum.turn import HELD_MAX
+from pykafka_core.quorum.transition import HELD_MAX
 from pykafka_core.quorum.values import (
     Batch,
     ElectionState,

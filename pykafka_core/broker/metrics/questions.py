@@ -12,17 +12,17 @@ from pykafka_core.coordinator.group.explain import GroupView, view_group
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.group.summary import GroupSummary, Page, summarize
 from pykafka_core.coordinator.partitions import coordinator_partition
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import RequestTimedOutError, error_of
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Coordinated,
     DescribeLogs,
     GroupOperation,
-    Maintain,
-    Maintained,
+    LogCommands,
+    LogResult,
     Outcome,
+    ShardCalls,
+    ShardResult,
 )
 from pykafka_core.handlers.registry import Owner
 from pykafka_core.protocol.messages import HeartbeatResponse, Message
@@ -42,7 +42,7 @@ COMMAND_PARTITIONS_MAX = 1_000
 SIZES_TIMEOUT_MS = 5_000
 PATIENCE_S = 10.0
 
-_Run = Callable[[GroupShard, Waiter, Turn], None]
+_Run = Callable[[GroupShard, Waiter, CoordinatorResult], None]
 _DONE = HeartbeatResponse()
 """The response to every query; the results are returned in another way."""
 
@@ -71,17 +71,17 @@ def ask_group(ask: Ask, group_id: str) -> GroupView | None:
     Raises:
         KafkaError: This node does not coordinate it, or its shard is not loaded yet.
     """
-    found: list[Coordinated] = []
+    found: list[ShardResult] = []
 
-    def run(shard: GroupShard, waiter: Waiter, turn: Turn) -> None:
-        turn.respond(waiter, view_group(shard, group_id, turn.now_ns, turn.now_ms))
+    def run(shard: GroupShard, waiter: Waiter, result: CoordinatorResult) -> None:
+        result.respond(waiter, view_group(shard, group_id, result.now_ns, result.now_ms))
 
     def decide(context: Context) -> Outcome:
         topic = context.image.topics.by_name.get(GROUP_TOPIC)
         if topic is None or not topic.partitions:
             return _DONE
         index = coordinator_partition(group_id, len(topic.partitions))
-        return Coordinate([GroupOperation(index, run)], lambda results: _keep(found, results))
+        return ShardCalls([GroupOperation(index, run)], lambda results: _keep(found, results))
 
     ask(Question(decide))
     if not found:  # the internal topic does not exist yet
@@ -120,7 +120,7 @@ def _ask_pages(
 
     Without ``starts``, the first page of each shard is read.
     """
-    found: list[Coordinated] = []
+    found: list[ShardResult] = []
     indexes: list[int] = []
 
     def decide(context: Context) -> Outcome:
@@ -129,7 +129,7 @@ def _ask_pages(
         here = [index for index, one in led.items() if one.leader == node_id]
         indexes.extend(here if starts is None else [one for one in here if one in starts])
         operations = [GroupOperation(one, _page((starts or {}).get(one, 0))) for one in indexes]
-        return Coordinate(operations, lambda results: _keep(found, results))
+        return ShardCalls(operations, lambda results: _keep(found, results))
 
     ask(Question(decide))
     pages: list[Page] = []
@@ -144,8 +144,8 @@ def _ask_pages(
 
 
 def _page(start: int) -> _Run:
-    def run(shard: GroupShard, waiter: Waiter, turn: Turn) -> None:
-        turn.respond(waiter, summarize(shard, start, PAGE_WEIGHT))
+    def run(shard: GroupShard, waiter: Waiter, result: CoordinatorResult) -> None:
+        result.respond(waiter, summarize(shard, start, PAGE_WEIGHT))
 
     return run
 
@@ -161,10 +161,10 @@ def ask_sizes(ask: Ask, partitions: Sequence[PartitionId]) -> Sizes:
     """Return the sizes of logs."""
     if not partitions:
         return Sizes({}, frozenset())
-    found: list[Maintained] = []
+    found: list[LogResult] = []
     steps = range(0, len(partitions), COMMAND_PARTITIONS_MAX)
     commands = [DescribeLogs(partitions[at : at + COMMAND_PARTITIONS_MAX]) for at in steps]
-    outcome = Maintain(commands, SIZES_TIMEOUT_MS, lambda results: _keep(found, results))
+    outcome = LogCommands(commands, SIZES_TIMEOUT_MS, lambda results: _keep(found, results))
     ask(Question(lambda _: outcome))
     sizes: dict[PartitionId, int] = {}
     unknown: set[PartitionId] = set()

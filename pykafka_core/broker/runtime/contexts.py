@@ -4,7 +4,7 @@ from pykafka_core._core import Core
 from pykafka_core.broker.rate_limited_logging import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
 from pykafka_core.metadata.health import Replicas
@@ -44,17 +44,17 @@ class Contexts:
         self.active: ActiveController | None = None
         """Set only while this node is the active controller of a cluster."""
 
-    def committed(self, asked: Asked) -> Context:
+    def committed(self, asked: PendingRequest) -> Context:
         """Return the context of a request that uses the committed image."""
         return self._context(asked, self._publisher.image, -1)
 
-    def proposed(self, asked: Asked, image: MetadataImage, records_before: int) -> Context:
+    def proposed(self, asked: PendingRequest, image: MetadataImage, records_before: int) -> Context:
         """Return the context of a request whose records follow the uncommitted ones of
         ``image``.
         """
         return self._context(asked, image, self._quorum.quorum.log_end_offset + records_before)
 
-    def _context(self, asked: Asked, image: MetadataImage, next_offset: int) -> Context:
+    def _context(self, asked: PendingRequest, image: MetadataImage, next_offset: int) -> Context:
         broker = image.brokers.get(self._node.node_id)
         # Positional arguments: each request creates one, and names would double the time.
         return Context(

@@ -23,9 +23,14 @@ from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.requests.jobs import JOBS_NS, Jobs
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest, Replies, admitted
+from pykafka_core.broker.runtime.requests.requests import (
+    PendingRequest,
+    RemoteRequest,
+    Replies,
+    admitted,
+)
 from pykafka_core.broker.runtime.state_logging import Levels
-from pykafka_core.broker.runtime.turns import TURN_NS
+from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS
 from pykafka_core.broker.safe_logging import SURVIVED
 from pykafka_core.handlers.registry import BY_KEY, VOTER_APIS, Owner
 
@@ -144,7 +149,7 @@ class Dispatcher:
             case _:
                 pass
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: PendingRequest) -> None:
         """Accept a request of this process."""
         self._dispatch(asked)
 
@@ -154,11 +159,11 @@ class Dispatcher:
         """
         if self.membership is not None:
             self.membership.begin_turn()
-        self._controller.advance(self._core.now_ns() + TURN_NS)
+        self._controller.advance(self._core.now_ns() + TIME_SLICE_NS)
         if self.membership is not None:
             self.membership.end_turn()
         self._jobs.run(self._core.now_ns() + JOBS_NS)
-        self._coordinators.advance(self._core.now_ns() + TURN_NS)
+        self._coordinators.advance(self._core.now_ns() + TIME_SLICE_NS)
         self._requests.send_replies()
         self._publisher.note_commits()
         return bool(self._jobs) or self._controller.is_busy or self._coordinators.is_busy
@@ -204,7 +209,7 @@ class Dispatcher:
         if request is not None:
             self._dispatch(request)
 
-    def _dispatch(self, asked: Asked) -> None:
+    def _dispatch(self, asked: PendingRequest) -> None:
         self._requests.begin(asked)
         match asked.owner:
             case Owner.CONTROLLER if self.membership is not None and not self.membership.leads:
@@ -223,5 +228,5 @@ class Dispatcher:
                 assert_never(asked.owner)
 
 
-def _changes_voters(asked: Asked) -> bool:
+def _changes_voters(asked: PendingRequest) -> bool:
     return isinstance(asked, RemoteRequest) and asked.api_key in VOTER_APIS

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pykafka_core._core import Core
 from pykafka_core.broker import native
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.runtime.statistics import WaitStatistics
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.safe_logging import GuardedLogger, never_raise_here
@@ -41,7 +41,7 @@ class Machine(Protocol):
     def take_late(self, event: "_core.Event") -> None:
         """Report the faults in an event that was left in the queue by a stop."""
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: PendingRequest) -> None:
         """Accept a request of this process."""
 
     def advance(self) -> bool:
@@ -78,7 +78,7 @@ class ControlLoop:
         self._machine = machine
         self._timers = timers
         self._on_failure = on_failure
-        self._asked: deque[Asked] = deque()
+        self._asked: deque[PendingRequest] = deque()
         self._goes_on = native.Event()
         self._goes_on.set()
         self._paused = native.Event()
@@ -94,7 +94,7 @@ class ControlLoop:
         """Start the thread. Call this once."""
         self._thread.start()
 
-    def submit(self, asked: Asked) -> None:
+    def submit(self, asked: PendingRequest) -> None:
         """Hand over a request of this process, from any thread except the loop's.
 
         Raises:

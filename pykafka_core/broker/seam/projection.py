@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.config import BrokerConfigs, canonical_overrides, topic_settings
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.handlers.registry import API_VERSIONS
 from pykafka_core.metadata.directories import lost_by
 from pykafka_core.metadata.image.delta import Delta
@@ -52,7 +52,7 @@ class Projection:
             broker=image.configs.of(RESOURCE_BROKER, str(self._node_id)),
         )
 
-    def report_ignored(self, delta: Delta, settings: BrokerConfigs) -> Slices[None]:
+    def report_ignored(self, delta: Delta, settings: BrokerConfigs) -> Work[None]:
         """Log altered settings of a committed step that cannot be used: those of other versions, or
         only of Kafka.
         """

@@ -33,9 +33,9 @@ from pykafka_core.broker.start.listeners import address_of, listen
 from pykafka_core.broker.start.loading import formatted_records, report_kept, whole_log
 from pykafka_core.broker.start.lost_metadata import find_lost
 from pykafka_core.broker.start.member_checks import check_broker_only, check_member
-from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
 from pykafka_core.broker.start.quorum_log import log_state, newest_snapshot
 from pykafka_core.broker.start.quorum_place import QuorumPlace, quorum_place
+from pykafka_core.broker.start.startup_config import UNKNOWN_EPOCH, Started, StartupConfig
 from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.broker.storage.snapshots import Snapshots
@@ -56,7 +56,7 @@ from pykafka_core.quorum.wire.envelope import Endpoint, Envelope
 _log = GuardedLogger(__name__)
 
 
-def start_member(core: Core, types: CoreTypes, plan: Plan) -> Started:
+def start_member(core: Core, types: CoreTypes, plan: StartupConfig) -> Started:
     """Assemble a broker on a new core; its control thread joins the cluster.
 
     Raises:
@@ -68,7 +68,7 @@ def start_member(core: Core, types: CoreTypes, plan: Plan) -> Started:
 
 
 class _MemberStart:
-    def __init__(self, core: Core, types: CoreTypes, plan: Plan) -> None:
+    def __init__(self, core: Core, types: CoreTypes, plan: StartupConfig) -> None:
         is_new = plan.directory is not None and plan.directory.identity() is None
         if plan.directory is None or (is_new and not plan.settings.start.is_controller):
             place = plan.directory.path if plan.directory else "a broker in memory"

@@ -7,7 +7,7 @@ error.
 
 from collections.abc import Iterator
 
-from pykafka_core.broker.start.plan import Plan
+from pykafka_core.broker.start.startup_config import StartupConfig
 from pykafka_core.errors import ClusterError
 from pykafka_core.quorum.replica import VOTERS_MAX
 from pykafka_core.quorum.values import VoterSet
@@ -18,7 +18,7 @@ _VOTERS = "controller.quorum.voters"
 _BOOTSTRAP = "controller.quorum.bootstrap.servers"
 
 
-def check_member(plan: Plan) -> None:
+def check_member(plan: StartupConfig) -> None:
     """Check that a node can join its cluster.
 
     Args:
@@ -31,7 +31,7 @@ def check_member(plan: Plan) -> None:
         raise ClusterError(f"this node cannot join its cluster: {'; '.join(problems)}")
 
 
-def _listener_problems(plan: Plan) -> Iterator[str]:
+def _listener_problems(plan: StartupConfig) -> Iterator[str]:
     start = plan.settings.start
     names = [listener.name for listener in start.listeners]
     listed = ", ".join(names) or "none"
@@ -54,7 +54,7 @@ def _listener_problems(plan: Plan) -> Iterator[str]:
         )
 
 
-def _voter_problems(plan: Plan) -> Iterator[str]:
+def _voter_problems(plan: StartupConfig) -> Iterator[str]:
     start, node_id = plan.settings.start, plan.identity.node_id
     ids = [voter.node_id for voter in start.voters]
     known = [voter.key.node_id for voter in plan.voters]
@@ -75,7 +75,7 @@ def _voter_problems(plan: Plan) -> Iterator[str]:
         yield f"nothing says where the controllers are: name some of them in {_BOOTSTRAP}"
 
 
-def _partition_problems(plan: Plan) -> Iterator[str]:
+def _partition_problems(plan: StartupConfig) -> Iterator[str]:
     """A node that is only a controller gets no topics: the core would treat all partitions as those
     of deleted topics.
     """
@@ -98,7 +98,7 @@ def _is_voter(node_id: int) -> str:
     )
 
 
-def check_broker_only(plan: Plan, voters: VoterSet) -> None:
+def check_broker_only(plan: StartupConfig, voters: VoterSet) -> None:
     """Check that a broker-only node is not a voter in its own log after the newest snapshot.
 
     Raises:

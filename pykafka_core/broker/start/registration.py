@@ -7,7 +7,7 @@ from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.handlers.cluster.broker_records import cordoned_directories, registration_change
 from pykafka_core.handlers.context import Context, Node
-from pykafka_core.handlers.outcome import Outcome, Propose
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import BrokerHeartbeatResponse, RegisterBrokerRecord
@@ -61,7 +61,7 @@ def follow_cordoned(
         found = cordoned_directories(context.image, context.settings, node.directory_id)
         is_news = found is not None and found != broker.cordoned
         records = [registration_change(broker, cordoned=found)] if is_news else []
-        return Propose(records, lambda code: BrokerHeartbeatResponse(error_code=code))
+        return MetadataWrite(records, lambda code: BrokerHeartbeatResponse(error_code=code))
 
     def follow(image: MetadataImage, _deleted: Mapping[str, bytes]) -> None:
         found = cordoned_directories(image, publisher.settings, node.directory_id)
@@ -85,6 +85,6 @@ def register(identity: Identity, endpoints: Sequence[Endpoint]) -> LocalRequest:
             endpoints=endpoints,
             rack=broker.rack,
         )
-        return Propose([record], lambda code: BrokerRegistrationResponse(error_code=code))
+        return MetadataWrite([record], lambda code: BrokerRegistrationResponse(error_code=code))
 
     return LocalRequest(decide)

@@ -33,8 +33,8 @@ from pykafka_core.broker.start.loading import (
     whole_log,
 )
 from pykafka_core.broker.start.lost_metadata import find_lost
-from pykafka_core.broker.start.plan import Plan, Started, among_several
 from pykafka_core.broker.start.registration import follow_cordoned, registration
+from pykafka_core.broker.start.startup_config import Started, StartupConfig, among_several
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshots import Snapshots
@@ -61,7 +61,7 @@ APPEND_WAIT_NS = 30 * 10**9
 """If a batch takes longer at the start, the disk counts as failed."""
 
 
-def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
+def start(core: Core, types: CoreTypes, plan: StartupConfig) -> Started:
     """Start a broker on a new core.
 
     Raises:
@@ -74,7 +74,7 @@ def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
         raise StorageError(_unusable(core, plan, error)) from error
 
 
-def _unusable(core: Core, plan: Plan, error: KafkaError) -> str:
+def _unusable(core: Core, plan: StartupConfig, error: KafkaError) -> str:
     """Return the partition's reason why the metadata log cannot be used, and advice."""
     why = next((reason for event in core.wait(0) for reason in _reasons(event)), error.name)
     place = plan.directory.path if plan.directory else "memory"
@@ -95,7 +95,7 @@ def _reasons(event: "Event") -> Iterable[str]:
 
 
 class _Startup:
-    def __init__(self, core: Core, types: CoreTypes, plan: Plan) -> None:
+    def __init__(self, core: Core, types: CoreTypes, plan: StartupConfig) -> None:
         self._core = core
         self._plan = plan
         self._identity = plan.identity

@@ -26,7 +26,7 @@ from pykafka_core.coordinator.group.offsets.records import (
     replay_offset,
 )
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.protocol.coordinator_records import GROUP_KEYS
 
 OFFSET_COMMIT_KINDS = tuple(
@@ -60,33 +60,33 @@ class GroupShard(GroupState):
         """Apply the end of a transaction that committed offsets."""
         replay_marker(self, producer_id, committed=committed)
 
-    def loaded(self, turn: Turn) -> None:
+    def loaded(self, result: CoordinatorResult) -> None:
         """Set the deadlines of loaded members and of offset expiry.
 
         A crash may leave offsets of a deleted group: a simple group is created for them.
         """
         for group_id in self.offsets.group_ids():
             ensure_group(self, group_id)
-        arm_loaded(self, turn)
-        arm_loaded_consumers(self, turn)
-        arm_expiry(self, turn)
-        remove_of_absent_topics(self, turn)
+        arm_loaded(self, result)
+        arm_loaded_consumers(self, result)
+        arm_expiry(self, result)
+        remove_of_absent_topics(self, result)
 
-    def run_due(self, turn: Turn) -> None:
+    def run_due(self, result: CoordinatorResult) -> None:
         """Run the first deadline that has passed, if any."""
-        for key in islice(self.deadlines.take_due(turn.due_ns), 1):
+        for key in islice(self.deadlines.take_due(result.due_ns), 1):
             if key == EXPIRY:
-                expire(self, turn)
+                expire(self, result)
             elif key == REMOVAL:
-                remove_gone(self, turn)
+                remove_gone(self, result)
             elif key == DELETION:
-                remove_detached(self, turn)
+                remove_detached(self, result)
             elif isinstance(key, DueInConsumerGroup):
-                run_consumer_due(self, key, turn)
+                run_consumer_due(self, key, result)
             else:
                 assert isinstance(key, DueInGroup), "expiry or something in a group"
-                run_due(self, key, turn)
+                run_due(self, key, result)
 
-    def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
+    def topics_deleted(self, topics: Mapping[str, bytes], result: CoordinatorResult) -> None:
         """Remove the offsets of deleted topics."""
-        topics_deleted(self, topics, turn)
+        topics_deleted(self, topics, result)

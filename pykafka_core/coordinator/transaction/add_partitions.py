@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from sys import intern
 
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.states import TransactionState
 from pykafka_core.coordinator.transaction.transaction import (
@@ -27,7 +27,7 @@ def add_partitions(
     transaction_version: int,
     state: Transactions,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Add partitions to a transaction; the response is None.
 
@@ -54,11 +54,11 @@ def add_partitions(
             state=TransactionState.ONGOING,
             previous_producer_id=NO_PRODUCER_ID,
             partitions=transaction.partitions | new,
-            start_ms=transaction.start_ms if is_open else turn.now_ms,
-            last_update_ms=turn.now_ms,
+            start_ms=transaction.start_ms if is_open else result.now_ms,
+            last_update_ms=result.now_ms,
             client_version=transaction_version if transaction_version >= TV2 else TV1,
         )
         if len(grown.partitions) > PARTITIONS_MAX:
             raise PolicyViolationError(f"a transaction has at most {PARTITIONS_MAX} partitions")
-        state.store(grown, turn)
-    turn.respond(waiter, None)
+        state.store(grown, result)
+    result.respond(waiter, None)

@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.coordinator.transaction.state import Transactions, check_id
 from pykafka_core.errors import TransactionalIdNotFoundError
 from pykafka_core.protocol.messages import DescribeTransactionsResponse
 
 
 def describe_transaction(
-    transactional_id: str, state: Transactions, waiter: Waiter, turn: Turn
+    transactional_id: str, state: Transactions, waiter: Waiter, result: CoordinatorResult
 ) -> None:
     """Respond with a `DescribeTransactionsResponse.TransactionState`; the caller removes
     unauthorized topics.
@@ -36,4 +36,4 @@ def describe_transaction(
             for topic, partitions in topics.items()
         ],
     )
-    turn.respond(waiter, described)
+    result.respond(waiter, described)

@@ -15,7 +15,7 @@ without an open transaction:
 ```
 """
 
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.coordinator.transaction.prepare import prepare
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.states import TransactionState
@@ -35,7 +35,7 @@ def end_transaction(
     transaction_version: int,
     state: Transactions,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Commit or abort; the response is an `EndTxnResponse`, sent when the decision is stored,
     before markers are written.
@@ -55,14 +55,14 @@ def end_transaction(
     """
     transaction = state.known(transactional_id)
     if transaction_version >= TV2:
-        ended = _end_tv2(transaction, producer_id, producer_epoch, commit, state, turn)
+        ended = _end_tv2(transaction, producer_id, producer_epoch, commit, state, result)
         response = EndTxnResponse(
             producer_id=ended.producer_id, producer_epoch=ended.producer_epoch
         )
     else:
-        _end_tv1(transaction, producer_id, producer_epoch, commit, state, turn)
+        _end_tv1(transaction, producer_id, producer_epoch, commit, state, result)
         response = EndTxnResponse()
-    turn.respond(waiter, response)
+    result.respond(waiter, response)
 
 
 def _end_tv1(
@@ -71,13 +71,13 @@ def _end_tv1(
     producer_epoch: int,
     commit: bool,
     state: Transactions,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     transaction.check_producer(producer_id, producer_epoch)
     if transaction.state.is_prepared:
         raise ConcurrentTransactionsError
     if transaction.state is TransactionState.ONGOING:
-        prepare(transaction, state, turn, commit=commit, version=TV1)
+        prepare(transaction, state, result, commit=commit, version=TV1)
     elif transaction.state is not _COMPLETE[commit]:
         raise InvalidTxnStateError
 
@@ -88,7 +88,7 @@ def _end_tv2(
     producer_epoch: int,
     commit: bool,
     state: Transactions,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> Transaction:
     """Return the transaction as it is, or as it will be when its markers are written."""
     if transaction.state.is_prepared:
@@ -100,7 +100,7 @@ def _end_tv2(
     transaction.check_producer(producer_id, producer_epoch)
     if commit and transaction.state is not TransactionState.ONGOING:
         raise InvalidTxnStateError
-    return prepare(transaction, state, turn, commit=commit, version=TV2)
+    return prepare(transaction, state, result, commit=commit, version=TV2)
 
 
 def _is_repeated(transaction: Transaction, producer_id: int, producer_epoch: int) -> bool:

@@ -4,7 +4,7 @@ producers.
 
 from typing import NamedTuple
 
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.coordinator.transaction.prepare import fence
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.state import Transactions, check_id
@@ -49,7 +49,7 @@ class InitProducerId(NamedTuple):
 
 
 def init_producer_id(
-    wanted: InitProducerId, state: Transactions, waiter: Waiter, turn: Turn
+    wanted: InitProducerId, state: Transactions, waiter: Waiter, result: CoordinatorResult
 ) -> None:
     """Return a producer id and epoch in an `InitProducerIdResponse`.
 
@@ -75,16 +75,16 @@ def init_producer_id(
     elif not _is_known(wanted, transaction):
         raise ProducerFencedError
     elif transaction.state is TransactionState.ONGOING:
-        fence(transaction, state, turn)
-        turn.respond(waiter, ConcurrentTransactionsError.code)
+        fence(transaction, state, result)
+        result.respond(waiter, ConcurrentTransactionsError.code)
         return
     else:
         renewed = _renew(transaction, wanted, state)
-    state.store(renewed._replace(last_update_ms=turn.now_ms), turn)
+    state.store(renewed._replace(last_update_ms=result.now_ms), result)
     response = InitProducerIdResponse(
         producer_id=renewed.producer_id, producer_epoch=renewed.producer_epoch
     )
-    turn.respond(waiter, response)
+    result.respond(waiter, response)
 
 
 def _check(wanted: InitProducerId, settings: TransactionSettings) -> None:

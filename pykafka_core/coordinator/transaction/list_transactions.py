@@ -3,7 +3,7 @@
 from collections.abc import Callable, Set
 from typing import NamedTuple
 
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.states import TransactionState
 from pykafka_core.coordinator.transaction.transaction import Transaction
@@ -37,13 +37,13 @@ class TransactionFilters(NamedTuple):
         )
 
 
-def list_transactions(state: Transactions, waiter: Waiter, turn: Turn) -> None:
+def list_transactions(state: Transactions, waiter: Waiter, result: CoordinatorResult) -> None:
     """Respond with a tuple of all `Transaction`s.
 
     They are immutable, so the caller can filter ten thousands of them in slices while the shard
     continues.
     """
-    turn.respond(waiter, tuple(state.by_id.values()))
+    result.respond(waiter, tuple(state.by_id.values()))
 
 
 def listed(transaction: Transaction) -> ListTransactionsResponse.TransactionState:

@@ -1,6 +1,6 @@
 """Completes a transaction when all its markers are written."""
 
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.coordinator.transaction.prepare import completed
 from pykafka_core.coordinator.transaction.state import Transactions
 
@@ -11,7 +11,7 @@ def markers_written(
     producer_epoch: int,
     state: Transactions,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Complete a prepared transaction; the response is None.
 
@@ -27,5 +27,5 @@ def markers_written(
         and transaction.state.is_prepared
         and (transaction.producer_id, transaction.producer_epoch) == (producer_id, producer_epoch)
     ):
-        state.store(completed(transaction, turn.now_ms), turn)
-    turn.respond(waiter, None)
+        state.store(completed(transaction, result.now_ms), result)
+    result.respond(waiter, None)

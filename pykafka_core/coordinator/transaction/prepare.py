@@ -1,6 +1,6 @@
 """The decision of a transaction, and its state when its markers are written."""
 
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.coordinator.transaction.effects import markers_of
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.states import TransactionState
@@ -15,7 +15,12 @@ from pykafka_core.coordinator.transaction.transaction import (
 
 
 def prepare(
-    transaction: Transaction, state: Transactions, turn: Turn, *, commit: bool, version: int
+    transaction: Transaction,
+    state: Transactions,
+    result: CoordinatorResult,
+    *,
+    commit: bool,
+    version: int,
 ) -> Transaction:
     """Decide a transaction, and schedule its markers for after the commit; return it as it will be
     when they are written.
@@ -25,7 +30,7 @@ def prepare(
 
     Raises:
         CoordinatorLoadInProgressError: A new producer id is needed, and none is available.
-        TurnFullError: The record does not fit into one batch.
+        BatchFullError: The record does not fit into one batch.
     """
     epoch, last_epoch = transaction.producer_epoch, transaction.last_producer_epoch
     next_id = NO_PRODUCER_ID
@@ -39,23 +44,23 @@ def prepare(
         last_producer_epoch=last_epoch,
         previous_producer_id=NO_PRODUCER_ID,
         next_producer_id=next_id,
-        start_ms=transaction.start_ms if is_open else turn.now_ms,
-        last_update_ms=turn.now_ms,
+        start_ms=transaction.start_ms if is_open else result.now_ms,
+        last_update_ms=result.now_ms,
         client_version=version if version >= TV2 else TV1,
     )
-    state.store(prepared, turn)
-    turn.then(markers_of(prepared))
-    return completed(prepared, turn.now_ms)
+    state.store(prepared, result)
+    result.then(markers_of(prepared))
+    return completed(prepared, result.now_ms)
 
 
-def fence(transaction: Transaction, state: Transactions, turn: Turn) -> None:
+def fence(transaction: Transaction, state: Transactions, result: CoordinatorResult) -> None:
     """Abort an open transaction with a new epoch, whatever protocol version its client uses.
 
     Raises:
         CoordinatorLoadInProgressError: A new producer id is needed, and none is available.
-        TurnFullError: The record does not fit into one batch.
+        BatchFullError: The record does not fit into one batch.
     """
-    prepare(transaction, state, turn, commit=False, version=TV2)
+    prepare(transaction, state, result, commit=False, version=TV2)
 
 
 def completed(prepared: Transaction, now_ms: int) -> Transaction:

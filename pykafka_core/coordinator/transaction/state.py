@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sys import getsizeof
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS, Deadlines
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.coordinator.transaction.records import transaction_record
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.states import FOLLOWING, TransactionState
@@ -86,27 +86,27 @@ class Transactions:
             raise CoordinatorLoadInProgressError
         return producer_id
 
-    def store(self, transaction: Transaction, turn: Turn) -> None:
+    def store(self, transaction: Transaction, result: CoordinatorResult) -> None:
         """Store a transaction; it replaces the previous one of its id.
 
         Raises:
             PolicyViolationError: It has so many partitions that its end could not be stored, or the
                 shard is full.
-            TurnFullError: The record does not fit into one batch.
+            BatchFullError: The record does not fit into one batch.
         """
         old = self.by_id.get(transaction.transactional_id)
         assert old is None or transaction.state in FOLLOWING[old.state], "a transition of the table"
         self._check_memory(old, transaction)
         key, value = record = transaction_record(transaction)
         is_ongoing = transaction.state is TransactionState.ONGOING
-        if is_ongoing and len(key) + len(value or b"") + _SPARE_BYTES > turn.bytes_left:
+        if is_ongoing and len(key) + len(value or b"") + _SPARE_BYTES > result.bytes_left:
             raise PolicyViolationError("the transaction has too many partitions")
-        turn.append([record])
+        result.append([record])
         self.put(transaction)
         if not is_ongoing:
             self.deadlines.cancel(Timeout(transaction.transactional_id))
         elif old is None or old.state is not TransactionState.ONGOING:
-            self.arm_timeout(transaction, turn)
+            self.arm_timeout(transaction, result)
 
     def put(self, transaction: Transaction) -> None:
         """Add a stored transaction."""
@@ -118,15 +118,15 @@ class Transactions:
         """Forget an id whose tombstone is stored, if it is known."""
         self.bytes_used -= _bytes_of(self.by_id.pop(transactional_id, None))
 
-    def arm_timeout(self, transaction: Transaction, turn: Turn) -> None:
+    def arm_timeout(self, transaction: Transaction, result: CoordinatorResult) -> None:
         """Schedule the abort of an open transaction at its timeout."""
         if transaction.has_timeout:
-            age_ms = turn.now_ms - transaction.start_ms
+            age_ms = result.now_ms - transaction.start_ms
             # Kafka aborts a transaction when its age exceeds its timeout, not when it is equal. A
             # clock that was set back never extends a timeout.
             left_ms = min(max(transaction.timeout_ms - age_ms, 0), transaction.timeout_ms) + 1
             key = Timeout(transaction.transactional_id)
-            self.deadlines.set(key, turn.now_ns + left_ms * NS_PER_MS)
+            self.deadlines.set(key, result.now_ns + left_ms * NS_PER_MS)
 
     def _check_memory(self, old: Transaction | None, new: Transaction) -> None:
         growth = _bytes_of(new) - _bytes_of(old)

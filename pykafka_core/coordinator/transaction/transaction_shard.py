@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import islice
 
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.coordinator.transaction.effects import markers_of
 from pykafka_core.coordinator.transaction.records import (
     KIND,
@@ -39,24 +39,24 @@ class TransactionShard(Transactions):
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         """Do nothing: transactions never write to `__transaction_state`."""
 
-    def loaded(self, turn: Turn) -> None:
+    def loaded(self, result: CoordinatorResult) -> None:
         """Schedule all markers of prepared transactions, because it is unknown which are written,
         and set the deadlines.
         """
         for transaction in self.by_id.values():
             if transaction.state.is_prepared:
-                turn.then(markers_of(transaction))
-        arm_timeouts(self, turn)
-        arm_expiry(self, turn)
+                result.then(markers_of(transaction))
+        arm_timeouts(self, result)
+        arm_expiry(self, result)
 
-    def run_due(self, turn: Turn) -> None:
+    def run_due(self, result: CoordinatorResult) -> None:
         """Run the first deadline that has passed, if any."""
-        for key in islice(self.deadlines.take_due(turn.due_ns), 1):
+        for key in islice(self.deadlines.take_due(result.due_ns), 1):
             if key == EXPIRY:
-                expire(self, turn)
+                expire(self, result)
             else:
                 assert isinstance(key, Timeout), "expiry or the timeout of a transaction"
-                abort_timed_out(key, self, turn)
+                abort_timed_out(key, self, result)
 
-    def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
+    def topics_deleted(self, topics: Mapping[str, bytes], result: CoordinatorResult) -> None:
         """Do nothing: the writer of markers skips partitions that do not exist."""

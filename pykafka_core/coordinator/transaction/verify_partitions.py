@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.transaction import TopicPartition
 from pykafka_core.errors import NONE, ConcurrentTransactionsError, TransactionAbortableError
@@ -15,7 +15,7 @@ def verify_partitions(
     partitions: Collection[TopicPartition],
     state: Transactions,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Check which partitions are in the transaction; the response is a dict of error codes by
     partition.
@@ -35,4 +35,4 @@ def verify_partitions(
         raise ConcurrentTransactionsError
     is_in = transaction.partitions.__contains__
     codes = {one: NONE if is_in(one) else TransactionAbortableError.code for one in partitions}
-    turn.respond(waiter, codes)
+    result.respond(waiter, codes)

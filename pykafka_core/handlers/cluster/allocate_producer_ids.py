@@ -6,7 +6,7 @@
 from pykafka_core.errors import KafkaError, UnknownServerError
 from pykafka_core.handlers.cluster.broker_records import registered_broker
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome
 from pykafka_core.metadata.producer_ids import BLOCK_SIZE, next_block
 from pykafka_core.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -27,7 +27,7 @@ def handle(context: Context, request: AllocateProducerIdsRequest) -> Outcome:
             return _failed(code)
         return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK_SIZE)
 
-    return Propose([record], reply)
+    return MetadataWrite([record], reply)
 
 
 def _failed(code: int) -> AllocateProducerIdsResponse:

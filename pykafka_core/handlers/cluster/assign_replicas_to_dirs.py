@@ -12,7 +12,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.cluster.broker_records import registered_broker
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, Work, check_record_limit
 from pykafka_core.metadata.directories import directories_of, is_online
 from pykafka_core.metadata.image.features import DIRECTORY_ASSIGNMENT_LEVEL, METADATA_VERSION
 from pykafka_core.metadata.image.image import Broker, Partition, Topic
@@ -30,7 +30,7 @@ _Topic = AssignReplicasToDirsResponse.TopicData
 _Partition = AssignReplicasToDirsResponse.PartitionData
 
 
-def handle(context: Context, request: AssignReplicasToDirsRequest) -> Slices[Outcome]:
+def handle(context: Context, request: AssignReplicasToDirsRequest) -> Work[Outcome]:
     """Change the directories of a broker's replicas.
 
     A replica in an offline directory leaves the ISR and does not lead, if enough healthy members
@@ -54,7 +54,7 @@ def handle(context: Context, request: AssignReplicasToDirsRequest) -> Slices[Out
                 index = wanted.partition_index
                 code = assignments.assign(asked.id, topic.topic_id, index)
                 result.partitions.append(_Partition(partition_index=index, error_code=code))
-    return Propose(assignments.records(), assignments.reply)
+    return MetadataWrite(assignments.records(), assignments.reply)
 
 
 class _Assignments:
@@ -86,7 +86,7 @@ class _Assignments:
         place = topic_id, index
         try:
             topic, partition = self._find(topic_id, index)
-            bounded(len(self._assigned) + (place not in self._assigned))
+            check_record_limit(len(self._assigned) + (place not in self._assigned))
             self._assigned[place] = self._moved(topic, partition, directory)
         except KafkaError as error:
             return error.code

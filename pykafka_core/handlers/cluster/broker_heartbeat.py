@@ -16,7 +16,7 @@ from pykafka_core.handlers.cluster.broker_records import (
     registration_change,
 )
 from pykafka_core.handlers.context import ActiveController, Context
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, Work
 from pykafka_core.metadata.broker_changes import (
     directories_lost,
     fenced,
@@ -56,7 +56,7 @@ class _Beat(NamedTuple):
         return tuple(found for found in self.broker.directories if found not in self.lost)
 
 
-def handle(context: Context, request: BrokerHeartbeatRequest) -> Slices[Outcome]:
+def handle(context: Context, request: BrokerHeartbeatRequest) -> Work[Outcome]:
     """Renew the session, and change the state of the broker if the request allows it.
 
     The response is sent when the change is committed. REQUEST_TIMED_OUT requests another heartbeat:
@@ -97,12 +97,12 @@ def handle(context: Context, request: BrokerHeartbeatRequest) -> Slices[Outcome]
             should_shut_down=beat.after is BrokerState.SHUTDOWN_NOW,
         )
 
-    return Propose(gathered.records, reply)
+    return MetadataWrite(gathered.records, reply)
 
 
 def _wish(
     context: Context, active: ActiveController, broker: Broker, request: BrokerHeartbeatRequest
-) -> Slices[Wish]:
+) -> Work[Wish]:
     is_caught_up = request.current_metadata_offset >= broker.epoch
     wish = Wish(request.want_fence, request.want_shut_down, is_caught_up)
     if not request.want_shut_down and not broker.in_controlled_shutdown:
@@ -124,7 +124,7 @@ def _newly_cordoned(
     return None if cordoned == broker.cordoned else cordoned
 
 
-def _records(context: Context, beat: _Beat) -> Slices[Gathered]:
+def _records(context: Context, beat: _Beat) -> Work[Gathered]:
     """Return the records of the heartbeat: the registration, and each partition at most once."""
     image, settings, broker = context.image, context.settings, beat.broker
     rest = beat.directories if beat.lost else ()

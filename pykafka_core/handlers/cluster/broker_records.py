@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import InvalidRequestError, StaleBrokerEpochError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import RECORDS_MAX, Slices
+from pykafka_core.handlers.outcome import RECORDS_MAX, Work
 from pykafka_core.metadata.broker_changes import fenced
 from pykafka_core.metadata.image.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from pykafka_core.metadata.image.image import Broker, MetadataImage
@@ -80,7 +80,7 @@ def registered_broker(context: Context, broker_id: int, broker_epoch: int) -> Br
     return broker
 
 
-def gather(changes: Iterable[PartitionChangeRecord | None]) -> Slices[Gathered]:
+def gather(changes: Iterable[PartitionChangeRecord | None]) -> Work[Gathered]:
     """Return the first `RECORDS_MAX` records of ``changes``.
 
     A broker may have more partitions than a batch can hold.
@@ -96,7 +96,7 @@ def gather(changes: Iterable[PartitionChangeRecord | None]) -> Slices[Gathered]:
     return Gathered(records, is_complete=True)
 
 
-def fence(context: Context, broker: Broker) -> Slices[Gathered]:
+def fence(context: Context, broker: Broker) -> Work[Gathered]:
     """Return the records that move partitions away from a broker.
 
     If they are complete, they also fence the broker.

@@ -20,7 +20,7 @@ from pykafka_core.handlers.cluster.broker_records import (
     gather,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, Work
 from pykafka_core.metadata.broker_changes import restarted
 from pykafka_core.metadata.directories import is_reserved
 from pykafka_core.metadata.image.features import METADATA_VERSION
@@ -40,7 +40,7 @@ FIRST_METADATA_VERSION = 1
 """The ``metadata.version`` of a broker that does not send one: 3.0-IV1."""
 
 
-def handle(context: Context, request: BrokerRegistrationRequest) -> Slices[Outcome]:
+def handle(context: Context, request: BrokerRegistrationRequest) -> Work[Outcome]:
     """Register a process of a broker as fenced, and remove its id from every ISR.
 
     The same process keeps its epoch and state (KAFKA-16952). REQUEST_TIMED_OUT requests another
@@ -72,7 +72,7 @@ def handle(context: Context, request: BrokerRegistrationRequest) -> Slices[Outco
         active.sessions = active.sessions.registered(request.broker_id, epoch, context.arrived_ns)
         return BrokerRegistrationResponse(broker_epoch=epoch)
 
-    return Propose(gathered.records, reply)
+    return MetadataWrite(gathered.records, reply)
 
 
 def _check(context: Context, request: BrokerRegistrationRequest, existing: Broker | None) -> None:

@@ -12,7 +12,7 @@ from pykafka_core.handlers.cluster.broker_records import (
     features_as,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose
+from pykafka_core.handlers.outcome import MetadataWrite
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.protocol.messages import (
     ControllerRegistrationRequest,
@@ -26,7 +26,7 @@ LEVEL_MIN = 15
 
 def handle(
     context: Context, request: ControllerRegistrationRequest
-) -> Propose | ControllerRegistrationResponse:
+) -> MetadataWrite | ControllerRegistrationResponse:
     """Register a process of a controller; it replaces an earlier one of the same id."""
     try:
         _check(context, request)
@@ -38,7 +38,7 @@ def handle(
         end_points=endpoints_as(RegisterControllerRecord.ControllerEndpoint, request.listeners),
         features=features_as(RegisterControllerRecord.ControllerFeature, request.features),
     )
-    return Propose([record], _response)
+    return MetadataWrite([record], _response)
 
 
 def _check(context: Context, request: ControllerRegistrationRequest) -> None:

@@ -5,12 +5,12 @@
 
 from pykafka_core.handlers.cluster.broker_records import fence
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose, Slices
+from pykafka_core.handlers.outcome import MetadataWrite, Work
 from pykafka_core.metadata.image.image import Broker
 from pykafka_core.protocol.messages import BrokerHeartbeatResponse
 
 
-def fence_one(context: Context) -> Slices[Propose]:
+def fence_one(context: Context) -> Work[MetadataWrite]:
     """Fence the broker with the oldest heartbeat, if its session has ended at ``context.now_ns``.
 
     One broker at a time, so that the next decision includes the changes of its partitions. While
@@ -23,11 +23,13 @@ def fence_one(context: Context) -> Slices[Propose]:
     active = context.controller()
     broker = active.sessions.stale(context.image.brokers.values(), context.now_ns)
     if broker is None:
-        return Propose((), lambda code: BrokerHeartbeatResponse(error_code=code, is_fenced=False))
+        return MetadataWrite(
+            (), lambda code: BrokerHeartbeatResponse(error_code=code, is_fenced=False)
+        )
     return (yield from _fenced(context, broker))
 
 
-def fence_gone(broker_id: int, broker_epoch: int, context: Context) -> Slices[Propose]:
+def fence_gone(broker_id: int, broker_epoch: int, context: Context) -> Work[MetadataWrite]:
     """Fence a broker whose process has ended, and end its session.
 
     It does nothing if another process has registered. If one batch is too small for the broker's
@@ -41,10 +43,10 @@ def fence_gone(broker_id: int, broker_epoch: int, context: Context) -> Slices[Pr
     if broker is not None and broker.epoch == broker_epoch and not broker.fenced:
         return (yield from _fenced(context, broker))
     active.sessions = active.sessions.ended(broker_id, broker_epoch)
-    return Propose((), lambda code: BrokerHeartbeatResponse(error_code=code, is_fenced=True))
+    return MetadataWrite((), lambda code: BrokerHeartbeatResponse(error_code=code, is_fenced=True))
 
 
-def _fenced(context: Context, broker: Broker) -> Slices[Propose]:
+def _fenced(context: Context, broker: Broker) -> Work[MetadataWrite]:
     active = context.controller()
     gathered = yield from fence(context, broker)
 
@@ -53,4 +55,4 @@ def _fenced(context: Context, broker: Broker) -> Slices[Propose]:
             active.sessions = active.sessions.ended(broker.node_id, broker.epoch)
         return BrokerHeartbeatResponse(error_code=code, is_fenced=gathered.is_complete)
 
-    return Propose(gathered.records, reply)
+    return MetadataWrite(gathered.records, reply)

@@ -7,7 +7,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, Work, check_record_limit
 from pykafka_core.metadata.broker_changes import unregistered
 from pykafka_core.metadata.image.image import Broker
 from pykafka_core.protocol.messages import (
@@ -18,7 +18,7 @@ from pykafka_core.protocol.messages import (
 )
 
 
-def handle(context: Context, request: UnregisterBrokerRequest) -> Slices[Outcome]:
+def handle(context: Context, request: UnregisterBrokerRequest) -> Work[Outcome]:
     """Remove the registration of a broker that never returns, and remove it from every ISR."""
     try:
         broker = _registered(context, request.broker_id)
@@ -28,10 +28,10 @@ def handle(context: Context, request: UnregisterBrokerRequest) -> Slices[Outcome
             if record is not None:
                 records.append(record)
         records.append(UnregisterBrokerRecord(broker_id=broker.node_id, broker_epoch=broker.epoch))
-        bounded(len(records))
+        check_record_limit(len(records))
     except KafkaError as error:
         return _response(error)
-    return Propose(records, lambda code: _response(error_of(code)() if code else None))
+    return MetadataWrite(records, lambda code: _response(error_of(code)() if code else None))
 
 
 def _registered(context: Context, broker_id: int) -> Broker:

@@ -8,7 +8,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose
+from pykafka_core.handlers.outcome import MetadataWrite
 from pykafka_core.metadata.image.features import CONTROLLER_REMOVAL_LEVEL, METADATA_VERSION
 from pykafka_core.protocol.messages import (
     UnregisterControllerRecord,
@@ -19,14 +19,14 @@ from pykafka_core.protocol.messages import (
 
 def handle(
     context: Context, request: UnregisterControllerRequest
-) -> Propose | UnregisterControllerResponse:
+) -> MetadataWrite | UnregisterControllerResponse:
     """Remove a controller that left the cluster; a running one registers again."""
     try:
         _check(context, request.controller_id)
     except KafkaError as error:
         return _response(error)
     record = UnregisterControllerRecord(controller_id=request.controller_id)
-    return Propose([record], lambda code: _response(error_of(code)() if code else None))
+    return MetadataWrite([record], lambda code: _response(error_of(code)() if code else None))
 
 
 def _check(context: Context, controller_id: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pykafka_core.errors import InvalidUpdateVersionError, error_of
 from pykafka_core.handlers.cluster.controller_registration import LEVEL_MIN
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices, collect
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, Work, collect
 from pykafka_core.metadata.feature_levels import FeatureLevels, Supporter, UpgradeType
 from pykafka_core.metadata.image.features import (
     ELIGIBLE_LEADER_REPLICAS,
@@ -31,7 +31,7 @@ _Key = UpdateFeaturesRequest.FeatureUpdateKey
 _Result = UpdateFeaturesResponse.UpdatableFeatureResult
 
 
-def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
+def handle(context: Context, request: UpdateFeaturesRequest) -> Work[Outcome]:
     """Change levels, all of them or none; the last of several changes of a feature counts."""
     updates: dict[str, _Key] = {}
     for update in request.feature_updates:
@@ -50,11 +50,11 @@ def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
     except InvalidUpdateVersionError as error:
         return _failed(error)
     if request.validate_only:
-        return Propose([], lambda code: _response(context, request, code))
+        return MetadataWrite([], lambda code: _response(context, request, code))
     records = _records(context, wanted)
     if raised is not None:
         records.append(NoOpRecord())  # as in Kafka: committed after the quorum's own records
-    return Propose(records, lambda code: _response(context, request, code), raised)
+    return MetadataWrite(records, lambda code: _response(context, request, code), raised)
 
 
 def _raised(context: Context, wanted: Mapping[str, int]) -> int | None:
@@ -127,7 +127,7 @@ def _min_isr(broker: str, value: str | None) -> ConfigRecord:
 
 def _response(
     context: Context, request: UpdateFeaturesRequest, code: int
-) -> Slices[UpdateFeaturesResponse]:
+) -> Work[UpdateFeaturesResponse]:
     if code:
         return UpdateFeaturesResponse(error_code=code, error_message=str(error_of(code)()))
     results = []

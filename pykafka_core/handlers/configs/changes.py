@@ -30,7 +30,7 @@ from pykafka_core.handlers.configs.checks import (
     check_min_insync_replicas,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices, bounded, collect, kept
+from pykafka_core.handlers.outcome import Work, check_record_limit, collect, without_traceback
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.metadata.image.features import ELIGIBLE_LEADER_REPLICAS
 from pykafka_core.metadata.image.fork_map import fork
@@ -83,7 +83,7 @@ class _Resource(Protocol[C_co]):
     def configs(self) -> Sequence[C_co]: ...
 
 
-class Asked(NamedTuple):
+class ResourceChange(NamedTuple):
     """The requested changes of one resource."""
 
     resource_type: int
@@ -100,10 +100,10 @@ class Result(NamedTuple):
     resource_name: str
 
 
-class Plan(NamedTuple):
+class PlannedChange(NamedTuple):
     """The plan for one resource: records to append, or an error."""
 
-    asked: Asked
+    asked: ResourceChange
     records: Sequence[Message]
     error: KafkaError | None
 
@@ -122,7 +122,7 @@ def plan_all(
     operation: Callable[[C], Operation],
     *,
     replace: bool,
-) -> Slices[list[Plan]]:
+) -> Work[list[PlannedChange]]:
     """Plan every resource of a request; refuse all if the records would be too many.
 
     Args:
@@ -130,41 +130,41 @@ def plan_all(
         replace: Whether to remove existing configs without an operation.
     """
     try:
-        bounded(len(resources))
+        check_record_limit(len(resources))
     except PolicyViolationError as error:
-        refusal = kept(error)
+        refusal = without_traceback(error)
         return (
             yield from collect(
-                Plan(Asked(one.resource_type, one.resource_name, ()), (), refusal)
+                PlannedChange(ResourceChange(one.resource_type, one.resource_name, ()), (), refusal)
                 for one in resources
             )
         )
     asked = []
     for one in resources:
         operations = yield from collect(map(operation, one.configs))
-        asked.append(Asked(one.resource_type, one.resource_name, operations))
+        asked.append(ResourceChange(one.resource_type, one.resource_name, operations))
         yield
     counts = Counter(map(_resource, asked))
     plans = []
     for each in asked:
         yield
         try:
-            bounded(len(each.operations))
+            check_record_limit(len(each.operations))
             if counts[_resource(each)] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
             records = yield from _plan(context, each, replace=replace)
-            plans.append(Plan(each, records, None))
+            plans.append(PlannedChange(each, records, None))
         except KafkaError as error:
-            plans.append(Plan(each, (), kept(error)))
+            plans.append(PlannedChange(each, (), without_traceback(error)))
     try:
-        bounded(sum(len(plan.records) for plan in plans))
+        check_record_limit(sum(len(plan.records) for plan in plans))
     except PolicyViolationError as error:
-        refusal = kept(error)
-        return [Plan(plan.asked, (), plan.error or refusal) for plan in plans]
+        refusal = without_traceback(error)
+        return [PlannedChange(plan.asked, (), plan.error or refusal) for plan in plans]
     return plans
 
 
-def records_of(context: Context, plans: Sequence[Plan]) -> Slices[list[Message]]:
+def records_of(context: Context, plans: Sequence[PlannedChange]) -> Work[list[Message]]:
     """Return the records of all plans, and the records that follow from them.
 
     A change of ``min.insync.replicas`` clears the eligible leader replicas: they were eligible
@@ -182,7 +182,7 @@ def records_of(context: Context, plans: Sequence[Plan]) -> Slices[list[Message]]
     return records
 
 
-def _has_eligible(context: Context, topic: str) -> Slices[bool]:
+def _has_eligible(context: Context, topic: str) -> Work[bool]:
     """Return whether a partition of a topic has eligible leaders or a last known one.
 
     An empty topic means all topics.
@@ -196,7 +196,7 @@ def _has_eligible(context: Context, topic: str) -> Slices[bool]:
     return False
 
 
-def _plan(context: Context, asked: Asked, *, replace: bool) -> Slices[Sequence[Message]]:
+def _plan(context: Context, asked: ResourceChange, *, replace: bool) -> Work[Sequence[Message]]:
     """Return the records of one resource.
 
     The cost grows with the number of changes, not with the number of the resource's configs.
@@ -212,7 +212,7 @@ def _plan(context: Context, asked: Asked, *, replace: bool) -> Slices[Sequence[M
     changes = yield from _changes(asked, existing)
     if replace:
         removed = yield from collect(n for n in existing if n not in changes)
-        bounded(len(removed))
+        check_record_limit(len(removed))
         changes |= dict.fromkeys(removed)
     altered = dict((yield from collect(i for i in changes.items() if existing.get(i[0]) != i[1])))
     yield from _check_future(context, asked, existing, altered)
@@ -229,7 +229,7 @@ def _plan(context: Context, asked: Asked, *, replace: bool) -> Slices[Sequence[M
     )
 
 
-def _resource(asked: Asked) -> ConfigResource:
+def _resource(asked: ResourceChange) -> ConfigResource:
     """Return the altered resource.
 
     Kafka accepts ``01`` for broker 1, but stores it in a place that no broker reads.
@@ -240,7 +240,7 @@ def _resource(asked: Asked) -> ConfigResource:
     return ConfigResource(kind, name)
 
 
-def _check_operations(operations: Sequence[Operation]) -> Slices[None]:
+def _check_operations(operations: Sequence[Operation]) -> Work[None]:
     named = yield from collect(operation.name for operation in operations)
     if len(set(named)) != len(named):
         raise InvalidRequestError("Error due to duplicate config keys")
@@ -249,7 +249,7 @@ def _check_operations(operations: Sequence[Operation]) -> Slices[None]:
         raise InvalidRequestError(f"Null value not supported for : {','.join(nulls)}")
 
 
-def _check_resource(context: Context, asked: Asked) -> None:
+def _check_resource(context: Context, asked: ResourceChange) -> None:
     kind, name, _ = asked
     if kind == RESOURCE_TOPIC:
         if not name:
@@ -282,7 +282,7 @@ def _is_of_controllers(context: Context) -> bool:
     return context.caller.listener.upper() in context.settings.start.controller_names
 
 
-def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
+def _plan_loggers(context: Context, asked: ResourceChange) -> Sequence[Message]:
     """Refuse every change: clients see no loggers.
 
     The process sets its levels with Python's ``logging``.
@@ -307,7 +307,7 @@ def node_id(name: str, what: str = "Node id") -> int:
     return int(name)
 
 
-def _changes(asked: Asked, existing: Mapping[str, str]) -> Slices[dict[str, str | None]]:
+def _changes(asked: ResourceChange, existing: Mapping[str, str]) -> Work[dict[str, str | None]]:
     """Return the new value of each named config; None removes the config."""
     changes: dict[str, str | None] = {}
     for name, kind, value in asked.operations:
@@ -351,10 +351,10 @@ def _parts(text: str) -> list[str]:
 
 def _check_future(
     context: Context,
-    asked: Asked,
+    asked: ResourceChange,
     existing: Mapping[str, str],
     altered: Mapping[str, str | None],
-) -> Slices[None]:
+) -> Work[None]:
     """Check the configs that the resource would have after the change."""
     kind = asked.resource_type
     future = fork(existing)

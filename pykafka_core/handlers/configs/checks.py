@@ -17,7 +17,7 @@ from pykafka_core.config import (
 )
 from pykafka_core.errors import InvalidConfigError, InvalidRequestError, PolicyViolationError
 from pykafka_core.handlers.configs.java_pattern import is_java_pattern
-from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.handlers.outcome import Work, collect
 from pykafka_core.metadata.image.features import (
     CORDONED_DIRECTORIES_LEVEL,
     ELIGIBLE_LEADER_REPLICAS,
@@ -54,7 +54,7 @@ _MATCHES = frozenset(
 
 def check_broker_changes(
     changes: Mapping[str, str], existing: Mapping[str, str], *, per_broker: bool
-) -> Slices[None]:
+) -> Work[None]:
     """Refuse changes that need a restart; unknown names are kept as in Kafka, up to a limit.
 
     Raises:
@@ -87,7 +87,7 @@ def check_broker_changes(
     _check_built(changes, known)
 
 
-def _check_unknown(changes: Mapping[str, str], existing: Mapping[str, str]) -> Slices[None]:
+def _check_unknown(changes: Mapping[str, str], existing: Mapping[str, str]) -> Work[None]:
     table = broker_settings()
     new = yield from collect(n for n in changes if n not in table and n not in existing)
     count = len(new) + len(existing) - sum(n in existing for n in table)
@@ -188,7 +188,7 @@ def _check_built(changes: Mapping[str, str], known: Mapping[str, Setting]) -> No
             raise InvalidConfigError(f"{name} is not built yet")
 
 
-def check_client_metrics(future: Mapping[str, str]) -> Slices[None]:
+def check_client_metrics(future: Mapping[str, str]) -> Work[None]:
     """Refuse configs of a subscription that Kafka refuses.
 
     Raises:
@@ -210,7 +210,7 @@ def check_client_metrics(future: Mapping[str, str]) -> Slices[None]:
             yield from _check_patterns(value)
 
 
-def _check_patterns(patterns: Iterable[str]) -> Slices[None]:
+def _check_patterns(patterns: Iterable[str]) -> Work[None]:
     """Check patterns as ``ClientMetricsConfigs.parseMatchingPatterns`` does.
 
     It splits at each ``=``, and drops empty parts at the end.

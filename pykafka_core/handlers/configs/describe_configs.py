@@ -13,7 +13,7 @@ from pykafka_core.config import (
 from pykafka_core.errors import InvalidRequestError, KafkaError, UnknownTopicOrPartitionError
 from pykafka_core.handlers.configs.changes import node_id
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.handlers.outcome import Work, collect
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 from pykafka_core.types import (
@@ -30,7 +30,7 @@ _Config = DescribeConfigsResponse.DescribeConfigsResourceResult
 _Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
-def handle(context: Context, request: DescribeConfigsRequest) -> Slices[DescribeConfigsResponse]:
+def handle(context: Context, request: DescribeConfigsRequest) -> Work[DescribeConfigsResponse]:
     """Describe each resource separately; an error of one does not affect the others.
 
     The response has one result for a resource that is named several times, with all requested
@@ -51,7 +51,7 @@ def handle(context: Context, request: DescribeConfigsRequest) -> Slices[Describe
     return DescribeConfigsResponse(results=results)
 
 
-def _merged(request: DescribeConfigsRequest) -> Slices[dict[ConfigResource, frozenset[str]]]:
+def _merged(request: DescribeConfigsRequest) -> Work[dict[ConfigResource, frozenset[str]]]:
     """Return the requested configs of each resource; an empty set means all."""
     asked: dict[ConfigResource, set[str] | None] = {}
     for found in request.resources:

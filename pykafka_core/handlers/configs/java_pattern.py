@@ -13,7 +13,7 @@ length, and names of scripts, blocks and characters that Unicode does not have (
 import re
 from typing import Final
 
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 
 _CODE_POINT: Final = (
     r"(?: x (?P<hex> [0-9a-fA-F]{2} ) | u (?P<unit> [0-9a-fA-F]{4} )"
@@ -75,7 +75,7 @@ class _MalformedError(Exception):
     """The text is not a regular expression of Java."""
 
 
-def is_java_pattern(text: str) -> Slices[bool]:
+def is_java_pattern(text: str) -> Work[bool]:
     """Return whether ``Pattern.compile`` accepts ``text``, with the exceptions named above."""
     try:
         yield from _Reader(text).read()
@@ -96,7 +96,7 @@ class _Reader:
         self._groups: list[bool] = []
         """The value of `_comments` outside each open group."""
 
-    def read(self) -> Slices[None]:
+    def read(self) -> Work[None]:
         repeatable = False
         while self._position < len(self._text):
             yield
@@ -158,7 +158,7 @@ class _Reader:
             line_end = self._text.find("\n", self._position)
             self._position = len(self._text) if line_end < 0 else line_end
 
-    def _class(self) -> Slices[None]:
+    def _class(self) -> Work[None]:
         """Read a class after its first bracket, including nested classes."""
         levels = [False]
         """For each open class, whether it has an element."""

@@ -2,7 +2,7 @@
 
 from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.handlers.outcome import Work, collect
 from pykafka_core.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 from pykafka_core.types import (
     RESOURCE_BROKER,
@@ -23,7 +23,7 @@ _KINDS = (
 
 def handle(
     context: Context, request: ListConfigResourcesRequest
-) -> Slices[ListConfigResourcesResponse]:
+) -> Work[ListConfigResourcesResponse]:
     """List the resources: every topic and broker, and groups and subscriptions with configs."""
     asked = request.resource_types if context.caller.api_version > 0 else [RESOURCE_CLIENT_METRICS]
     yield

@@ -16,7 +16,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.internal_topics import InternalTopic, coordinators_topic
-from pykafka_core.handlers.outcome import Propose, Slices, collect
+from pykafka_core.handlers.outcome import MetadataWrite, Work, collect
 from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC, id_bytes
 
@@ -47,7 +47,7 @@ class _Coordinator(NamedTuple):
 
 def handle(
     context: Context, request: FindCoordinatorRequest
-) -> Slices[FindCoordinatorResponse | Propose]:
+) -> Work[FindCoordinatorResponse | MetadataWrite]:
     """Respond at once if the coordinators' topic exists; else create it first."""
     if request.key_type == SHARE_GROUP:
         client = f"client {context.caller.client_id!r} at {context.caller.client_host}"
@@ -62,12 +62,14 @@ def handle(
         return (yield from _response(context, request, None))
     if not topic.records:
         return (yield from _response(context, request, topic))
-    return Propose(topic.records, lambda code: _response(context, request, None if code else topic))
+    return MetadataWrite(
+        topic.records, lambda code: _response(context, request, None if code else topic)
+    )
 
 
 def _response(
     context: Context, request: FindCoordinatorRequest, topic: InternalTopic | None
-) -> Slices[FindCoordinatorResponse]:
+) -> Work[FindCoordinatorResponse]:
     yield
     kind = request.key_type
     if context.caller.api_version < BATCHED_VERSION:

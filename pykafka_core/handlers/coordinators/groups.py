@@ -3,21 +3,21 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from pykafka_core.coordinator.group.group_shard import GroupShard
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import CoordinatorNotAvailableError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import response_of, shard_of
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Reply, Slices
+from pykafka_core.handlers.outcome import GroupOperation, Reply, ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import GROUP_TOPIC
 
-Run = Callable[[GroupShard, Waiter, Turn], None]
+Run = Callable[[GroupShard, Waiter, CoordinatorResult], None]
 """The field ``run`` of a `GroupOperation`."""
 
 
 def coordinate(
     context: Context, group_id: str, run: Run, refused: Callable[[int], Message]
-) -> Coordinate | Message:
+) -> ShardCalls | Message:
     """Run an operation in the shard of a group, whose result is the response.
 
     Args:
@@ -30,7 +30,7 @@ def coordinate(
     if partition is None:
         return refused(CoordinatorNotAvailableError.code)
 
-    return Coordinate(
+    return ShardCalls(
         [GroupOperation(partition, run)], lambda results: response_of(results[0], refused)
     )
 
@@ -38,8 +38,8 @@ def coordinate(
 def coordinate_each(
     context: Context,
     operations: Iterable[tuple[str, Run]],
-    reply: Callable[[Sequence[Coordinated]], Reply],
-) -> Slices[Coordinate]:
+    reply: Callable[[Sequence[ShardResult]], Reply],
+) -> Work[ShardCalls]:
     """Run operations in the shards of many groups.
 
     Args:
@@ -56,8 +56,8 @@ def coordinate_each(
         places.append(None if partition is None else len(found))
         if partition is not None:
             found.append(GroupOperation(partition, run))
-    absent = Coordinated(CoordinatorNotAvailableError.code)
-    return Coordinate(
+    absent = ShardResult(CoordinatorNotAvailableError.code)
+    return ShardCalls(
         found,
         lambda results: reply([absent if at is None else results[at] for at in places]),
     )

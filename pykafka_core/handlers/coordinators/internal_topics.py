@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.errors import InvalidReplicationFactorError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.handlers.outcome import Work, collect
 from pykafka_core.handlers.topics.placement import NewPartitions, Placer
 from pykafka_core.metadata.image.image import NO_LEADER
 from pykafka_core.protocol.messages import ConfigRecord, Message, PartitionRecord, TopicRecord
@@ -59,7 +59,7 @@ _SETTINGS: Mapping[str, _Settings] = {
 """See ``groupMetadataTopicConfigs`` and ``transactionStateTopicConfigs`` in Kafka."""
 
 
-def coordinators_topic(context: Context, name: str) -> Slices[InternalTopic]:
+def coordinators_topic(context: Context, name: str) -> Work[InternalTopic]:
     """Return `__consumer_offsets` or `__transaction_state`, as it is or as it would be created.
 
     Raises:
@@ -94,7 +94,7 @@ def _made(
     placer: Placer,
     factor: int,
     overrides: Mapping[str, str],
-) -> Slices[InternalTopic]:
+) -> Work[InternalTopic]:
     topic_id = context.node.new_id()
     new_partitions = NewPartitions(context.image)
     partitions: list[PartitionRecord] = yield from collect(

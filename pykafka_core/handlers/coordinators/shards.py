@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pykafka_core.coordinator.partitions import coordinator_partition
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.errors import CoordinatorNotAvailableError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Reply, TransactionOperation
+from pykafka_core.handlers.outcome import Reply, ShardCalls, ShardResult, TransactionOperation
 from pykafka_core.metadata.image.image import NO_LEADER
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import TRANSACTION_TOPIC
 
 R = TypeVar("R", bound=Reply)
 
-RunTransaction = Callable[[TransactionShard, Waiter, Turn], None]
+RunTransaction = Callable[[TransactionShard, Waiter, CoordinatorResult], None]
 """The field ``run`` of a `TransactionOperation`."""
 
 
@@ -35,8 +35,8 @@ def coordinate_transaction(
     context: Context,
     transactional_id: str,
     run: RunTransaction,
-    reply: Callable[[Coordinated], R],
-) -> Coordinate | R:
+    reply: Callable[[ShardResult], R],
+) -> ShardCalls | R:
     """Run an operation in the shard of a transactional id.
 
     Args:
@@ -47,15 +47,15 @@ def coordinate_transaction(
     """
     shard = shard_of(context, TRANSACTION_TOPIC, transactional_id)
     if shard is None:
-        return reply(Coordinated(CoordinatorNotAvailableError.code))
+        return reply(ShardResult(CoordinatorNotAvailableError.code))
 
-    def of_one(results: Sequence[Coordinated]) -> Reply:
+    def of_one(results: Sequence[ShardResult]) -> Reply:
         return reply(results[0])
 
-    return Coordinate([TransactionOperation(shard, run)], of_one)
+    return ShardCalls([TransactionOperation(shard, run)], of_one)
 
 
-def response_of(result: Coordinated, refused: Callable[[int], Message]) -> Message:
+def response_of(result: ShardResult, refused: Callable[[int], Message]) -> Message:
     """Return the response of a shard, or the response for its error code."""
     if result.error_code:
         return refused(result.error_code)

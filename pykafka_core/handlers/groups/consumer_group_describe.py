@@ -21,7 +21,7 @@ from pykafka_core.handlers.groups.describe_groups import (
     GROUP_OPERATIONS,
     RESPONSE_BYTES_MAX,
 )
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Reserve, Slices
+from pykafka_core.handlers.outcome import Reserve, ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -42,11 +42,11 @@ _Assignment = ConsumerGroupDescribeResponse.Assignment
 _Row = ConsumerGroupDescribeResponse.TopicPartitions
 
 
-def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Slices[Coordinate]:
+def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Work[ShardCalls]:
     """Describe each group separately; a repeated group is read once."""
     named = list(dict.fromkeys(request.group_ids))
 
-    def reply(results: Sequence[Coordinated]) -> Slices[Reserve]:
+    def reply(results: Sequence[ShardResult]) -> Work[Reserve]:
         return _reserve(context, request, dict(zip(named, results, strict=True)))
 
     operations = ((group_id, partial(describe_consumer_group, group_id)) for group_id in named)
@@ -54,8 +54,8 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Slices[Co
 
 
 def _reserve(
-    context: Context, request: ConsumerGroupDescribeRequest, results: Mapping[str, Coordinated]
-) -> Slices[Reserve]:
+    context: Context, request: ConsumerGroupDescribeRequest, results: Mapping[str, ShardResult]
+) -> Work[Reserve]:
     """Choose the groups that the response has room for, and reserve its memory."""
     operations = (
         GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
@@ -82,7 +82,7 @@ def _response(
     context: Context,
     came: Sequence[Described | _Group],
     operations: int,
-) -> Slices[ConsumerGroupDescribeResponse]:
+) -> Work[ConsumerGroupDescribeResponse]:
     groups: list[_Group] = []
     for one in came:
         yield
@@ -111,7 +111,7 @@ def _absent(group_id: str, code: int) -> ConsumerGroupDescribeResponse.Described
 
 def _group(
     context: Context, described: Described, operations: int
-) -> Slices[ConsumerGroupDescribeResponse.DescribedGroup]:
+) -> Work[ConsumerGroupDescribeResponse.DescribedGroup]:
     members = []
     for one in described.members:
         yield

@@ -25,7 +25,7 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate
 from pykafka_core.handlers.groups.consumer_topics import ImageTopics
-from pykafka_core.handlers.outcome import Coordinate
+from pykafka_core.handlers.outcome import ShardCalls
 from pykafka_core.metadata.image.features import GROUP_VERSION
 from pykafka_core.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -43,7 +43,7 @@ OWNED_MAX = 200_000
 """Maximum number of owned partitions in a heartbeat."""
 
 
-def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Coordinate | Message:
+def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ShardCalls | Message:
     """Respond when the changes are committed; a heartbeat never waits for other members."""
     own = context.image.configs.of(RESOURCE_GROUP, request.group_id)
     settings = ConsumerGroupSettings.of(context.settings, own)

@@ -8,7 +8,7 @@ from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.errors import CoordinatorNotAvailableError, GroupIdNotFoundError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 
@@ -28,11 +28,11 @@ _MEMBER_BYTES = 200
 _Described = DescribeGroupsResponse.DescribedGroup
 
 
-def handle(context: Context, request: DescribeGroupsRequest) -> Slices[Coordinate]:
+def handle(context: Context, request: DescribeGroupsRequest) -> Work[ShardCalls]:
     """Describe each group separately; a repeated group is read once."""
     named = list(dict.fromkeys(request.groups))
 
-    def reply(results: Sequence[Coordinated]) -> Slices[DescribeGroupsResponse]:
+    def reply(results: Sequence[ShardResult]) -> Work[DescribeGroupsResponse]:
         return _response(context, request, dict(zip(named, results, strict=True)))
 
     operations = ((group_id, partial(describe_group, group_id)) for group_id in named)
@@ -40,8 +40,8 @@ def handle(context: Context, request: DescribeGroupsRequest) -> Slices[Coordinat
 
 
 def _response(
-    context: Context, request: DescribeGroupsRequest, results: Mapping[str, Coordinated]
-) -> Slices[DescribeGroupsResponse]:
+    context: Context, request: DescribeGroupsRequest, results: Mapping[str, ShardResult]
+) -> Work[DescribeGroupsResponse]:
     operations = (
         GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
     )

@@ -6,11 +6,11 @@ from pykafka_core.coordinator.group.classic.heartbeat import heartbeat
 from pykafka_core.errors import NONE, CoordinatorLoadInProgressError, InvalidGroupIdError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate
-from pykafka_core.handlers.outcome import Coordinate
+from pykafka_core.handlers.outcome import ShardCalls
 from pykafka_core.protocol.messages import HeartbeatRequest, HeartbeatResponse, Message
 
 
-def handle(context: Context, request: HeartbeatRequest) -> Coordinate | Message:
+def handle(context: Context, request: HeartbeatRequest) -> ShardCalls | Message:
     """Respond at once."""
     if not request.group_id:
         return _refused(InvalidGroupIdError.code)

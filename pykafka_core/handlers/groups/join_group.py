@@ -13,7 +13,7 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate
 from pykafka_core.handlers.groups.consumer_topics import ImageTopics
-from pykafka_core.handlers.outcome import Coordinate, Coordinated
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult
 from pykafka_core.protocol.messages import JoinGroupRequest, JoinGroupResponse, Message
 
 NULL_PROTOCOL_VERSION = 7
@@ -26,7 +26,7 @@ never becomes stable. Kafka returns the same error only when the leader syncs, a
 in memory until then."""
 
 
-def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
+def handle(context: Context, request: JoinGroupRequest) -> ShardCalls | Message:
     """Respond when the group's next generation starts, within the rebalance timeout."""
     settings = context.settings
     shortest = settings.int("group.min.session.timeout.ms")
@@ -52,7 +52,7 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
     if isinstance(found, Message):
         return found
 
-    def reply(results: Sequence[Coordinated]) -> JoinGroupResponse:
+    def reply(results: Sequence[ShardResult]) -> JoinGroupResponse:
         response = found.reply(results)
         assert isinstance(response, JoinGroupResponse), "a group answers a join with a response"
         return _named(response, api_version)

@@ -7,7 +7,7 @@ from pykafka_core.coordinator.group.classic.leave import leave_group
 from pykafka_core.errors import InvalidGroupIdError, UnknownMemberIdError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
 BATCHED_VERSION = 3
@@ -16,7 +16,7 @@ AT_ONCE = 500
 """Maximum number of members that leave in one operation, which is one turn of the shard."""
 
 
-def handle(context: Context, request: LeaveGroupRequest) -> Slices[Coordinate | LeaveGroupResponse]:
+def handle(context: Context, request: LeaveGroupRequest) -> Work[ShardCalls | LeaveGroupResponse]:
     """Remove each member separately; the remaining members rebalance."""
     if not request.group_id:
         return LeaveGroupResponse(error_code=InvalidGroupIdError.code)
@@ -28,7 +28,7 @@ def handle(context: Context, request: LeaveGroupRequest) -> Slices[Coordinate | 
     )
     parts = [leaving[start : start + AT_ONCE] for start in range(0, max(len(leaving), 1), AT_ONCE)]
 
-    def reply(results: Sequence[Coordinated]) -> Slices[LeaveGroupResponse]:
+    def reply(results: Sequence[ShardResult]) -> Work[LeaveGroupResponse]:
         return _response(parts, results, is_batched=is_batched)
 
     group_id = request.group_id
@@ -38,10 +38,10 @@ def handle(context: Context, request: LeaveGroupRequest) -> Slices[Coordinate | 
 
 def _response(
     parts: Sequence[Sequence[LeaveGroupRequest.MemberIdentity]],
-    results: Sequence[Coordinated],
+    results: Sequence[ShardResult],
     *,
     is_batched: bool,
-) -> Slices[LeaveGroupResponse]:
+) -> Work[LeaveGroupResponse]:
     members: list[LeaveGroupResponse.MemberResponse] = []
     for part, result in zip(parts, results, strict=True):
         if result.error_code not in (0, UnknownMemberIdError.code):

@@ -12,12 +12,12 @@ from pykafka_core.coordinator.group.classic.describe import (
 from pykafka_core.errors import NotCoordinatorError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Coordinated,
     GroupOperation,
     Made,
     Reserve,
-    Slices,
+    ShardCalls,
+    ShardResult,
+    Work,
     encoded_length_max,
 )
 from pykafka_core.protocol.messages import ListGroupsRequest, ListGroupsResponse
@@ -27,7 +27,7 @@ _ROW_BYTES = 120
 """Size of a row, encoded and as an object, without its strings."""
 
 
-def handle(context: Context, request: ListGroupsRequest) -> Coordinate | ListGroupsResponse:
+def handle(context: Context, request: ListGroupsRequest) -> ShardCalls | ListGroupsResponse:
     """List the groups of all shards on this node. Filters ignore case, and empty filters match all
     groups (KIP-518, KIP-848).
     """
@@ -42,10 +42,10 @@ def handle(context: Context, request: ListGroupsRequest) -> Coordinate | ListGro
         for index, partition in topic.partitions.items()
         if partition.leader == context.node.node_id
     ]
-    return Coordinate(led, _reserve)
+    return ShardCalls(led, _reserve)
 
 
-def _reserve(results: Sequence[Coordinated]) -> Slices[Made]:
+def _reserve(results: Sequence[ShardResult]) -> Work[Made]:
     """Reserve the memory of the response."""
     listed: list[tuple[Kind, Sequence[str]]] = []
     size = 0
@@ -64,7 +64,7 @@ def _reserve(results: Sequence[Coordinated]) -> Slices[Made]:
     return Reserve(size, partial(_response, listed))
 
 
-def _response(listed: Sequence[tuple[Kind, Sequence[str]]]) -> Slices[ListGroupsResponse]:
+def _response(listed: Sequence[tuple[Kind, Sequence[str]]]) -> Work[ListGroupsResponse]:
     groups: list[ListGroupsResponse.ListedGroup] = []
     for kind, group_ids in listed:
         for group_id in group_ids:

@@ -6,14 +6,14 @@ from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
 from pykafka_core.errors import InconsistentGroupProtocolError, InvalidGroupIdError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate
-from pykafka_core.handlers.outcome import Coordinate, Slices
+from pykafka_core.handlers.outcome import ShardCalls, Work
 from pykafka_core.protocol.messages import Message, SyncGroupRequest, SyncGroupResponse
 
 NAMED_VERSION = 5
 """From this version on a request has a protocol name and a protocol type."""
 
 
-def handle(context: Context, request: SyncGroupRequest) -> Slices[Coordinate | Message]:
+def handle(context: Context, request: SyncGroupRequest) -> Work[ShardCalls | Message]:
     """Respond when the leader has sent the assignment."""
     unnamed = request.protocol_type is None or request.protocol_name is None
     if unnamed and context.caller.api_version >= NAMED_VERSION:

@@ -11,7 +11,7 @@ from pykafka_core.errors import (
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
 FILE_NAME_LENGTH_MAX = 255
@@ -27,7 +27,7 @@ _Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 
 def handle(
     context: Context, request: AlterReplicaLogDirsRequest
-) -> Slices[AlterReplicaLogDirsResponse]:
+) -> Work[AlterReplicaLogDirsResponse]:
     """Return one result per partition; the last directory named for it counts."""
     wanted: dict[str, dict[int, str]] = {}
     for log_dir in request.dirs:

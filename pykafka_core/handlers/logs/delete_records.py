@@ -11,7 +11,7 @@ from pykafka_core.errors import (
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained, Slices
+from pykafka_core.handlers.outcome import DeleteBefore, LogCommands, LogResult, Work
 from pykafka_core.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 from pykafka_core.types import INTERNAL_TOPICS, RESOURCE_TOPIC
 
@@ -22,7 +22,7 @@ _Partition = DeleteRecordsResponse.DeleteRecordsPartitionResult
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
-def handle(context: Context, request: DeleteRecordsRequest) -> Slices[Maintain]:
+def handle(context: Context, request: DeleteRecordsRequest) -> Work[LogCommands]:
     """Advance the log start of each partition separately; it is durable after the response."""
     commands: list[DeleteBefore] = []
     waiting: list[_Partition] = []
@@ -43,19 +43,19 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Slices[Maintain]:
             partitions.append(result)
         topics.append(_Topic(name=name, partitions=partitions))
 
-    def reply(results: Sequence[Maintained]) -> Slices[DeleteRecordsResponse]:
+    def reply(results: Sequence[LogResult]) -> Work[DeleteRecordsResponse]:
         for partition, done in zip(waiting, results, strict=True):
             yield
             partition.error_code = done.error_code
             partition.low_watermark = NO_LOW_WATERMARK if done.error_code else done.offset
         return DeleteRecordsResponse(topics=topics)
 
-    return Maintain(commands, request.timeout_ms, reply)
+    return LogCommands(commands, request.timeout_ms, reply)
 
 
 def _wanted(
     request: DeleteRecordsRequest,
-) -> Slices[dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]]]:
+) -> Work[dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]]]:
     """Group the partitions by topic.
 
     As in Kafka, the last of several offsets of a partition counts.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.handlers.cluster.broker_records import cordoned_directories
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import DescribeLogs, Maintain, Maintained, Slices
+from pykafka_core.handlers.outcome import DescribeLogs, LogCommands, LogResult, Work
 from pykafka_core.metadata.health import Directory, Replicas, State
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -33,7 +33,7 @@ class _Wanted(NamedTuple):
     indexes: list[int]
 
 
-def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain]:
+def handle(context: Context, request: DescribeLogDirsRequest) -> Work[LogCommands]:
     """Return the sizes of this broker's replicas.
 
     A replica that was never written to has no files and size 0.
@@ -50,10 +50,10 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain
                 partitions = []
     if partitions or not commands:  # the response needs the free space in any case
         commands.append(DescribeLogs(partitions))
-    return Maintain(commands, None, lambda results: _response(context, wanted, results))
+    return LogCommands(commands, None, lambda results: _response(context, wanted, results))
 
 
-def _wanted(context: Context, request: DescribeLogDirsRequest) -> Slices[list[_Wanted]]:
+def _wanted(context: Context, request: DescribeLogDirsRequest) -> Work[list[_Wanted]]:
     topics = context.image.topics.by_name
     wanted = [*_metadata_log(context, request)]
     asked: dict[str, Iterable[int]] = {}
@@ -83,8 +83,8 @@ def _metadata_log(context: Context, request: DescribeLogDirsRequest) -> Iterable
 
 
 def _response(
-    context: Context, wanted: Sequence[_Wanted], results: Sequence[Maintained]
-) -> Slices[DescribeLogDirsResponse]:
+    context: Context, wanted: Sequence[_Wanted], results: Sequence[LogResult]
+) -> Work[DescribeLogDirsResponse]:
     result = _Result(
         error_code=max(result.error_code for result in results),
         log_dir=context.node.log_dir,
@@ -118,7 +118,7 @@ def _topics(
     wanted: Sequence[_Wanted],
     responses: "Sequence[LogDirs]",
     broken: Mapping[PartitionId, Sequence[State]],
-) -> Slices[list[_Topic]]:
+) -> Work[list[_Topic]]:
     sizes: dict[PartitionId, int] = {}
     for response in responses:
         yield

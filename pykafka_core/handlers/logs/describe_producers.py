@@ -10,7 +10,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import DescribeLogProducers, Maintain, Maintained, Slices
+from pykafka_core.handlers.outcome import DescribeLogProducers, LogCommands, LogResult, Work
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _Partition = DescribeProducersResponse.PartitionResponse
 
 
-def handle(context: Context, request: DescribeProducersRequest) -> Slices[Maintain]:
+def handle(context: Context, request: DescribeProducersRequest) -> Work[LogCommands]:
     """Describe the producers with sequence numbers or transactions in the partitions' logs."""
     commands: list[DescribeLogProducers] = []
     waiting: list[_Partition] = []
@@ -39,7 +39,7 @@ def handle(context: Context, request: DescribeProducersRequest) -> Slices[Mainta
             except KafkaError as error:
                 _refuse(partition, error)
 
-    def reply(results: Sequence[Maintained]) -> Slices[DescribeProducersResponse]:
+    def reply(results: Sequence[LogResult]) -> Work[DescribeProducersResponse]:
         for partition, described in zip(waiting, results, strict=True):
             yield
             if described.error_code:
@@ -49,10 +49,10 @@ def handle(context: Context, request: DescribeProducersRequest) -> Slices[Mainta
                 partition.active_producers = [_state(producer) for producer in producers]
         return DescribeProducersResponse(topics=topics)
 
-    return Maintain(commands, None, reply)
+    return LogCommands(commands, None, reply)
 
 
-def _wanted(request: DescribeProducersRequest) -> Slices[dict[str, dict[int, None]]]:
+def _wanted(request: DescribeProducersRequest) -> Work[dict[str, dict[int, None]]]:
     """Group the partitions by topic; a repeated partition is described once."""
     wanted: dict[str, dict[int, None]] = {}
     for topic in request.topics:

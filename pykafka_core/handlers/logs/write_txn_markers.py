@@ -31,14 +31,14 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.inter_broker import is_from_broker
 from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Coordinated,
     DescribeLogProducers,
     GroupOperation,
-    Maintain,
-    Maintained,
+    LogCommands,
+    LogResult,
     Reply,
-    Slices,
+    ShardCalls,
+    ShardResult,
+    Work,
     WriteMarker,
 )
 from pykafka_core.metadata.image.image import Topic
@@ -93,7 +93,7 @@ class _Wanted(NamedTuple):
     row: WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
-def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Maintain]:
+def handle(context: Context, request: WriteTxnMarkersRequest) -> Work[LogCommands]:
     """Write the markers of a broker; for a client, abort those transactions that are open.
 
     Each partition has a result. Without markers the response is empty.
@@ -108,7 +108,7 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Maintain
         # The coordinator waits this long for the response.
         return _write(response, wanted, _of_broker, context.settings.int("request.timeout.ms"))
     commands = [DescribeLogProducers(one.topic.topic_id, one.partition) for one in wanted]
-    return Maintain(commands, None, partial(_abort, response, wanted))
+    return LogCommands(commands, None, partial(_abort, response, wanted))
 
 
 def _judge(
@@ -116,7 +116,7 @@ def _judge(
     marker: WriteTxnMarkersRequest.WritableTxnMarker,
     wanted: list[_Wanted],
     may_end: bool,
-) -> Slices[WriteTxnMarkersResponse.WritableTxnMarkerResult]:
+) -> Work[WriteTxnMarkersResponse.WritableTxnMarkerResult]:
     result = _Result(producer_id=marker.producer_id, topics=[])
     end = TransactionEnd(
         marker.producer_id,
@@ -148,8 +148,8 @@ def _code(context: Context, topic: Topic | None, index: int) -> int:
 
 
 def _abort(
-    response: WriteTxnMarkersResponse, wanted: Sequence[_Wanted], described: Sequence[Maintained]
-) -> Maintain:
+    response: WriteTxnMarkersResponse, wanted: Sequence[_Wanted], described: Sequence[LogResult]
+) -> LogCommands:
     return _write(response, list(_hanging(wanted, described)), _of_client, None)
 
 
@@ -158,7 +158,7 @@ def _write(
     wanted: Sequence[_Wanted],
     converted: Callable[[int], int],
     timeout_ms: int | None,
-) -> Maintain:
+) -> LogCommands:
     """Write the core's markers, then those of the group shards.
 
     Args:
@@ -169,18 +169,18 @@ def _write(
     others = [one for one in wanted if one.topic.name != GROUP_TOPIC]
     operations = [GroupOperation(one.partition, partial(end_transaction, one.end)) for one in own]
 
-    def written(results: Sequence[Maintained]) -> Reply:
+    def written(results: Sequence[LogResult]) -> Reply:
         for one, result in zip(others, results, strict=True):
             one.row.error_code = converted(result.error_code)
-        return Coordinate(operations, ended)
+        return ShardCalls(operations, ended)
 
-    def ended(results: Sequence[Coordinated]) -> Reply:
+    def ended(results: Sequence[ShardResult]) -> Reply:
         for one, result in zip(own, results, strict=True):
             one.row.error_code = converted(result.error_code)
         return response
 
     commands = [WriteMarker(one.topic.topic_id, one.partition, one.end) for one in others]
-    return Maintain(commands, timeout_ms, written)
+    return LogCommands(commands, timeout_ms, written)
 
 
 def _of_client(code: int) -> int:
@@ -193,7 +193,7 @@ def _of_broker(code: int) -> int:
     return code if code in _EXPECTED else KafkaStorageError.code
 
 
-def _hanging(wanted: Sequence[_Wanted], described: Sequence[Maintained]) -> Iterator[_Wanted]:
+def _hanging(wanted: Sequence[_Wanted], described: Sequence[LogResult]) -> Iterator[_Wanted]:
     """Yield the requests with an open transaction; set the error of the others."""
     for one, result in zip(wanted, described, strict=True):
         producers = cast("Sequence[ProducerState]", result.value or ())

@@ -14,7 +14,7 @@ from pykafka_core.errors import (
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Coordinated, Slices
+from pykafka_core.handlers.outcome import ShardResult, Work
 from pykafka_core.metadata.image.image import Topic, Topics
 
 
@@ -98,7 +98,7 @@ class JudgedOffsets:
         asked: Iterable[AskedTopic],
         topic_row: Callable[..., T],
         row: Callable[..., R],
-    ) -> Slices[list[T]]:
+    ) -> Work[list[T]]:
         """Check the topics; return their rows for the case that the group accepts the commit.
 
         Args:
@@ -115,7 +115,7 @@ class JudgedOffsets:
             rows.append(topic_row(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
         return rows
 
-    def settle(self, committed: Coordinated) -> Slices[None]:
+    def settle(self, committed: ShardResult) -> Work[None]:
         """Set the error codes that the result of the commit leads to: the group's in all rows that
         depend on it, or that of an unknown topic in the rows of each topic that was deleted.
         """
@@ -128,7 +128,7 @@ class JudgedOffsets:
 
     def _judge_topic(
         self, asked: AskedTopic, length_max: int, row: Callable[..., R]
-    ) -> Slices[list[R]]:
+    ) -> Work[list[R]]:
         rows = []
         topic = self._lookup.find(asked)
         records = None if topic is None else OffsetRecords(self._group_id, topic.name)
@@ -147,7 +147,7 @@ class JudgedOffsets:
         return rows
 
 
-def _set(rows: Iterable[ResultRow], code: int) -> Slices[None]:
+def _set(rows: Iterable[ResultRow], code: int) -> Work[None]:
     for row in rows:
         yield
         row.error_code = code

@@ -7,7 +7,7 @@ from pykafka_core.coordinator.group.offsets.commit import Commit, commit_offsets
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
 from pykafka_core.handlers.offsets.judged_offsets import JudgedOffsets, TopicLookup
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
 IDS_VERSION = 10
@@ -19,7 +19,7 @@ _Row = OffsetCommitResponse.OffsetCommitResponsePartition
 
 def handle(
     context: Context, request: OffsetCommitRequest
-) -> Slices[Coordinate | OffsetCommitResponse]:
+) -> Work[ShardCalls | OffsetCommitResponse]:
     """Commit all valid offsets or none; each partition has a result."""
     lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
     judged = JudgedOffsets(request.group_id, request.retention_time_ms, context.now_ms, lookup)
@@ -27,7 +27,7 @@ def handle(
     if not judged.asked:
         return OffsetCommitResponse(topics=topics)
 
-    def reply(results: Sequence[Coordinated]) -> Slices[OffsetCommitResponse]:
+    def reply(results: Sequence[ShardResult]) -> Work[OffsetCommitResponse]:
         yield from judged.settle(results[0])
         return OffsetCommitResponse(topics=topics)
 

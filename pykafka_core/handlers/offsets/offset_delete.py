@@ -11,14 +11,14 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
 _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 _Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
-def handle(context: Context, request: OffsetDeleteRequest) -> Slices[Coordinate]:
+def handle(context: Context, request: OffsetDeleteRequest) -> Work[ShardCalls]:
     """Delete the requested offsets, except those of topics with subscribed members."""
     known: dict[str, list[int]] = {}
     for topic in request.topics:
@@ -28,7 +28,7 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Slices[Coordinate]
             indexes = (one.partition_index for one in topic.partitions)
             known.setdefault(topic.name, []).extend(filter(found.partitions.__contains__, indexes))
 
-    def reply(results: Sequence[Coordinated]) -> Slices[OffsetDeleteResponse]:
+    def reply(results: Sequence[ShardResult]) -> Work[OffsetDeleteResponse]:
         return _response(request, known, results[0])
 
     run = partial(delete_offsets, request.group_id, known)
@@ -36,8 +36,8 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Slices[Coordinate]
 
 
 def _response(
-    request: OffsetDeleteRequest, known: Mapping[str, Sequence[int]], result: Coordinated
-) -> Slices[OffsetDeleteResponse]:
+    request: OffsetDeleteRequest, known: Mapping[str, Sequence[int]], result: ShardResult
+) -> Work[OffsetDeleteResponse]:
     if result.error_code:
         return OffsetDeleteResponse(error_code=result.error_code)
     assert isinstance(result.value, frozenset), "topics that keep their offsets"

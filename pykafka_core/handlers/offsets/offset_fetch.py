@@ -14,11 +14,11 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
 from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Coordinated,
     Made,
     Reserve,
-    Slices,
+    ShardCalls,
+    ShardResult,
+    Work,
     encoded_length_max,
 )
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
@@ -39,12 +39,12 @@ _ROW_BYTES = 160
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopics
 _Row = OffsetFetchResponse.OffsetFetchResponsePartitions
-_LATER = Coordinated(CoordinatorNotAvailableError.code)
+_LATER = ShardResult(CoordinatorNotAvailableError.code)
 _NOTHING = Committed(-1, -1, "", -1)
 _NO_OFFSETS = Fetched({}, frozenset(), {}, {})
 
 
-class _Asked(NamedTuple):
+class _RequestedTopic(NamedTuple):
     """A requested topic; ``name`` is None if its id is unknown, ``topic_id`` in versions without
     ids.
     """
@@ -58,7 +58,7 @@ class _Wanted(NamedTuple):
     """A requested group; ``topics`` is None for all topics."""
 
     group_id: str
-    topics: Sequence[_Asked] | None
+    topics: Sequence[_RequestedTopic] | None
     reader: Reader = Reader()
 
     @property
@@ -74,7 +74,7 @@ class _Read(NamedTuple):
     is_of_all: bool
 
 
-def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
+def handle(context: Context, request: OffsetFetchRequest) -> Work[ShardCalls]:
     """Fetch the offsets of each group separately; a partition without an offset has -1.
 
     A repeated group is read once, and is in the response as often as in the request.
@@ -87,7 +87,7 @@ def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
         names.update(topic.name for topic in one.topics or () if topic.name is not None)
         readers.add(one.reader)
 
-    def reply(results: Sequence[Coordinated]) -> Slices[Made]:
+    def reply(results: Sequence[ShardResult]) -> Work[Made]:
         return _reserve(context, request, wanted, dict(zip(reads, results, strict=True)))
 
     operations = (
@@ -105,16 +105,18 @@ def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
     return (yield from coordinate_each(context, operations, reply))
 
 
-def _wanted(context: Context, request: OffsetFetchRequest) -> Slices[list[_Wanted]]:
+def _wanted(context: Context, request: OffsetFetchRequest) -> Work[list[_Wanted]]:
     if context.caller.api_version < BATCHED_VERSION:
         topics = request.topics
         asked = (
-            None if topics is None else [_Asked(t.name, None, t.partition_indexes) for t in topics]
+            None
+            if topics is None
+            else [_RequestedTopic(t.name, None, t.partition_indexes) for t in topics]
         )
         return [_Wanted(request.group_id, asked)]
     wanted: list[_Wanted] = []
     for group in request.groups:
-        found: list[_Asked] | None = None if group.topics is None else []
+        found: list[_RequestedTopic] | None = None if group.topics is None else []
         for topic in group.topics or ():
             yield
             assert found is not None, "there are topics"
@@ -123,21 +125,21 @@ def _wanted(context: Context, request: OffsetFetchRequest) -> Slices[list[_Wante
     return wanted
 
 
-def _asked(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> _Asked:
+def _asked(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> _RequestedTopic:
     if context.caller.api_version < IDS_VERSION:
-        return _Asked(topic.name, None, topic.partition_indexes)
+        return _RequestedTopic(topic.name, None, topic.partition_indexes)
     known = context.image.topics.by_id.get(topic.topic_id)
-    return _Asked(known.name if known else None, topic.topic_id, topic.partition_indexes)
+    return _RequestedTopic(known.name if known else None, topic.topic_id, topic.partition_indexes)
 
 
 def _reserve(
     context: Context,
     request: OffsetFetchRequest,
     wanted: Sequence[_Wanted],
-    results: Mapping[_Read, Coordinated],
-) -> Slices[Made]:
+    results: Mapping[_Read, ShardResult],
+) -> Work[Made]:
     """Choose the groups that the response has room for, and reserve its memory."""
-    came: list[Coordinated] = []
+    came: list[ShardResult] = []
     bytes_left = RESPONSE_BYTES_MAX
     for one in wanted:
         yield
@@ -149,14 +151,14 @@ def _reserve(
     )
 
 
-def _result(wanted: _Wanted, result: Coordinated) -> Coordinated:
+def _result(wanted: _Wanted, result: ShardResult) -> ShardResult:
     """Return the result for the reader of a group."""
     if isinstance(result.value, Fetched) and wanted.reader in result.value.refused:
-        return Coordinated(result.value.refused[wanted.reader])
+        return ShardResult(result.value.refused[wanted.reader])
     return result
 
 
-def _size(context: Context, wanted: _Wanted, result: Coordinated) -> Slices[int]:
+def _size(context: Context, wanted: _Wanted, result: ShardResult) -> Work[int]:
     fetched, size = result.value, 0
     if not isinstance(fetched, Fetched):
         return size
@@ -175,8 +177,8 @@ def _response(
     context: Context,
     request: OffsetFetchRequest,
     wanted: Sequence[_Wanted],
-    results: Sequence[Coordinated],
-) -> Slices[OffsetFetchResponse]:
+    results: Sequence[ShardResult],
+) -> Work[OffsetFetchResponse]:
     groups: list[OffsetFetchResponse.OffsetFetchResponseGroup] = []
     for one, result in zip(wanted, results, strict=True):
         yield
@@ -187,8 +189,8 @@ def _response(
 
 
 def _group(
-    context: Context, wanted: _Wanted, result: Coordinated, require_stable: bool
-) -> Slices[OffsetFetchResponse.OffsetFetchResponseGroup]:
+    context: Context, wanted: _Wanted, result: ShardResult, require_stable: bool
+) -> Work[OffsetFetchResponse.OffsetFetchResponseGroup]:
     code, fetched = result.error_code, result.value
     if code and context.caller.api_version >= ERROR_VERSION:
         return _Group(group_id=wanted.group_id, error_code=code, topics=[])
@@ -208,20 +210,20 @@ def _group(
     return _Group(group_id=wanted.group_id, topics=topics)
 
 
-def _topics(context: Context, wanted: _Wanted, fetched: Fetched) -> Iterable[_Asked]:
+def _topics(context: Context, wanted: _Wanted, fetched: Fetched) -> Iterable[_RequestedTopic]:
     """Return the topics of a group's response."""
     return _all(context, fetched) if wanted.topics is None else wanted.topics
 
 
-def _all(context: Context, fetched: Fetched) -> Iterable[_Asked]:
+def _all(context: Context, fetched: Fetched) -> Iterable[_RequestedTopic]:
     """Yield the topics with offsets; in versions with topic ids, only existing topics."""
     for name, partitions in fetched.offsets.items():
         topic_id = fetched.topic_ids[name]
         if topic_id is not None or context.caller.api_version < IDS_VERSION:
-            yield _Asked(name, topic_id, list(partitions))
+            yield _RequestedTopic(name, topic_id, list(partitions))
 
 
-def _current_name(topic: _Asked, fetched: Fetched) -> str | None:
+def _current_name(topic: _RequestedTopic, fetched: Fetched) -> str | None:
     """Return the topic's name, or None if that topic did not exist when the offsets were read."""
     if topic.name is None or topic.topic_id in (None, fetched.topic_ids.get(topic.name)):
         return topic.name
@@ -250,7 +252,7 @@ def _row(
 
 def _unbatched(
     group: OffsetFetchResponse.OffsetFetchResponseGroup,
-) -> Slices[OffsetFetchResponse]:
+) -> Work[OffsetFetchResponse]:
     topics: list[OffsetFetchResponse.OffsetFetchResponseTopic] = []
     for topic in group.topics:
         rows: list[OffsetFetchResponse.OffsetFetchResponsePartition] = []

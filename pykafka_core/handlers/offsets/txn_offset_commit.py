@@ -34,12 +34,12 @@ from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import shard_of
 from pykafka_core.handlers.offsets.judged_offsets import JudgedOffsets, TopicLookup
 from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Coordinated,
     GroupOperation,
     Reply,
-    Slices,
+    ShardCalls,
+    ShardResult,
     TransactionQuestion,
+    Work,
 )
 from pykafka_core.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from pykafka_core.types import GROUP_TOPIC
@@ -58,7 +58,7 @@ _Row = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 
 def handle(
     context: Context, request: TxnOffsetCommitRequest
-) -> Slices[Coordinate | TxnOffsetCommitResponse]:
+) -> Work[ShardCalls | TxnOffsetCommitResponse]:
     """Commit all valid offsets or none; each partition has a result."""
     lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
     judged = JudgedOffsets(request.group_id, NO_RETENTION, context.now_ms, lookup)
@@ -66,14 +66,14 @@ def handle(
     if not judged.asked:
         return TxnOffsetCommitResponse(topics=topics)
 
-    def refused(code: int) -> Slices[TxnOffsetCommitResponse]:
-        return committed([Coordinated(code)])
+    def refused(code: int) -> Work[TxnOffsetCommitResponse]:
+        return committed([ShardResult(code)])
 
-    def committed(results: Sequence[Coordinated]) -> Slices[TxnOffsetCommitResponse]:
+    def committed(results: Sequence[ShardResult]) -> Work[TxnOffsetCommitResponse]:
         (result,) = results
         is_stale = result.error_code == StaleMemberEpochError.code
         if is_stale and context.caller.api_version < IDS_VERSION:
-            result = Coordinated(IllegalGenerationError.code)
+            result = ShardResult(IllegalGenerationError.code)
         yield from judged.settle(result)
         return TxnOffsetCommitResponse(topics=topics)
 
@@ -86,22 +86,22 @@ def handle(
         _commit(request, judged.offsets), request.producer_id, request.producer_epoch
     )
 
-    def begun(results: Sequence[Coordinated]) -> Reply:
+    def begun(results: Sequence[ShardResult]) -> Reply:
         guard = results[0].value
         if not isinstance(guard, Guard):
             return committed(results)
-        return Coordinate([_question(context, request, shard)], partial(verified, guard))
+        return ShardCalls([_question(context, request, shard)], partial(verified, guard))
 
-    def verified(guard: Guard, results: Sequence[Coordinated]) -> Reply:
+    def verified(guard: Guard, results: Sequence[ShardResult]) -> Reply:
         (result,) = results
         codes = result.value if isinstance(result.value, dict) else {}
         code = result.error_code or codes.get((GROUP_TOPIC, shard), NONE)
         if code:
             return refused(_client_code(context, code))
         run = partial(commit_in_transaction, asked, guard)
-        return Coordinate([GroupOperation(shard, run)], committed)
+        return ShardCalls([GroupOperation(shard, run)], committed)
 
-    return Coordinate([GroupOperation(shard, partial(begin_commit, asked))], begun)
+    return ShardCalls([GroupOperation(shard, partial(begin_commit, asked))], begun)
 
 
 def _question(context: Context, request: TxnOffsetCommitRequest, shard: int) -> TransactionQuestion:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pykafka_core.errors import InvalidRequestError, KafkaError, PolicyViolationError, error_of
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose, Slices, collect, kept
+from pykafka_core.handlers.outcome import MetadataWrite, Work, collect, without_traceback
 from pykafka_core.metadata.image.image import QuotaKey
 from pykafka_core.protocol.messages import (
     AlterClientQuotasRequest,
@@ -34,7 +34,7 @@ class _Result(NamedTuple):
     records: list[Message]
 
 
-def handle(context: Context, request: AlterClientQuotasRequest) -> Slices[Propose]:
+def handle(context: Context, request: AlterClientQuotasRequest) -> Work[MetadataWrite]:
     """Plan each entity separately; an error of one does not affect the others."""
     responses: dict[frozenset[tuple[str, str | None]], _Result] = {}
     room = QUOTAS_MAX - len(context.image.client_quotas)
@@ -46,22 +46,22 @@ def handle(context: Context, request: AlterClientQuotasRequest) -> Slices[Propos
         if result is not None or len({op.key for op in entry.ops}) < len(entry.ops):
             error = InvalidRequestError(f"Ignoring duplicate entity {_text(entity)}")
             records = result.records if result is not None else []
-            responses[key] = _Result(entity, kept(error), records)
+            responses[key] = _Result(entity, without_traceback(error), records)
             continue
         try:
             records = _records(context.image.client_quotas, entity, entry.ops, room)
         except KafkaError as error:
-            responses[key] = _Result(entity, kept(error), [])
+            responses[key] = _Result(entity, without_traceback(error), [])
         else:
             responses[key] = _Result(entity, None, records)
             room -= len(records)
 
-    def reply(code: int) -> Slices[AlterClientQuotasResponse]:
+    def reply(code: int) -> Work[AlterClientQuotasResponse]:
         entries = yield from collect(_entry(result, code) for result in responses.values())
         return AlterClientQuotasResponse(entries=entries)
 
     proposed = [record for result in responses.values() for record in result.records]
-    return Propose([] if request.validate_only else proposed, reply)
+    return MetadataWrite([] if request.validate_only else proposed, reply)
 
 
 def _entry(result: _Result, code: int) -> AlterClientQuotasResponse.EntryData:

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 from pykafka_core.errors import InvalidRequestError, KafkaError, UnsupportedVersionError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.protocol.messages import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
@@ -75,7 +75,7 @@ class _Filter:
 
 def handle(
     context: Context, request: DescribeClientQuotasRequest
-) -> Slices[DescribeClientQuotasResponse]:
+) -> Work[DescribeClientQuotasResponse]:
     """Describe the quotas of each entity that matches the filter."""
     try:
         wanted = _Filter(request)

@@ -18,7 +18,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose, Slices, collect, kept
+from pykafka_core.handlers.outcome import MetadataWrite, Work, collect, without_traceback
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol.messages import (
@@ -42,7 +42,7 @@ _Change = _Request.ScramCredentialDeletion | _Request.ScramCredentialUpsertion
 _Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 
 
-def handle(context: Context, request: _Request) -> Slices[Propose]:
+def handle(context: Context, request: _Request) -> Work[MetadataWrite]:
     """Plan one change for each user; a user that is named twice is not changed."""
     planned: dict[str, Message | KafkaError] = {}
     room = CREDENTIALS_MAX - len(context.image.scram_credentials)
@@ -59,17 +59,17 @@ def handle(context: Context, request: _Request) -> Slices[Propose]:
         try:
             planned[change.name] = _record(context.image, change, room)
         except KafkaError as error:
-            planned[change.name] = kept(error)
+            planned[change.name] = without_traceback(error)
         else:
             room -= isinstance(change, _Request.ScramCredentialUpsertion)
 
-    def reply(code: int) -> Slices[AlterUserScramCredentialsResponse]:
+    def reply(code: int) -> Work[AlterUserScramCredentialsResponse]:
         failed = error_of(code)() if code else None
         results = yield from collect(_results(planned, failed))
         return AlterUserScramCredentialsResponse(results=results)
 
     records = [one for one in planned.values() if not isinstance(one, KafkaError)]
-    return Propose(records, reply)
+    return MetadataWrite(records, reply)
 
 
 def _results(

@@ -5,11 +5,11 @@
 
 from pykafka_core.errors import SecurityDisabledError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.handlers.outcome import Work, collect
 from pykafka_core.protocol.messages import DeleteAclsRequest, DeleteAclsResponse
 
 
-def handle(_context: Context, request: DeleteAclsRequest) -> Slices[DeleteAclsResponse]:
+def handle(_context: Context, request: DeleteAclsRequest) -> Work[DeleteAclsResponse]:
     """Refuse each filter: there is no authorizer."""
     refused = DeleteAclsResponse.DeleteAclsFilterResult(
         error_code=SecurityDisabledError.code,

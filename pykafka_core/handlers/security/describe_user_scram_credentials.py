@@ -4,7 +4,7 @@ from collections import Counter
 
 from pykafka_core.errors import DuplicateResourceError, KafkaError, ResourceNotFoundError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.protocol.messages import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -16,7 +16,7 @@ _Info = DescribeUserScramCredentialsResponse.CredentialInfo
 
 def handle(
     context: Context, request: DescribeUserScramCredentialsRequest
-) -> Slices[DescribeUserScramCredentialsResponse]:
+) -> Work[DescribeUserScramCredentialsResponse]:
     """List the mechanisms of the requested users, or of all; never return keys."""
     found: dict[str, list[_Info]] = {}
     for (name, mechanism), credential in context.image.scram_credentials.items():

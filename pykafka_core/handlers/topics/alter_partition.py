@@ -20,7 +20,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.cluster.broker_records import registered_broker
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, Work
 from pykafka_core.metadata.directories import lost_by
 from pykafka_core.metadata.image.image import Broker, Partition, Topic
 from pykafka_core.metadata.partition_change import changed, record
@@ -49,7 +49,7 @@ class _Member(NamedTuple):
     broker_epoch: int
 
 
-def handle(context: Context, request: AlterPartitionRequest) -> Slices[Outcome]:
+def handle(context: Context, request: AlterPartitionRequest) -> Work[Outcome]:
     """Change ISRs at the request of their leaders; an error of one does not affect the others.
 
     A change may end a reassignment and make another broker the leader: the change is made, and the
@@ -71,7 +71,7 @@ def handle(context: Context, request: AlterPartitionRequest) -> Slices[Outcome]:
         for wanted in topic.partitions:
             yield
             result.partitions.append(alterations.result(topic.topic_id, wanted))
-    return Propose(alterations.records, alterations.reply)
+    return MetadataWrite(alterations.records, alterations.reply)
 
 
 class _Alterations:

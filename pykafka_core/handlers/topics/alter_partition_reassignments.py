@@ -14,7 +14,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, Work, check_record_limit
 from pykafka_core.handlers.topics.placement import check_assignment
 from pykafka_core.metadata.image.image import Partition, Topic
 from pykafka_core.metadata.partition_change import Election, change_record
@@ -36,7 +36,7 @@ _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 _Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
 
-def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Slices[Outcome]:
+def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Work[Outcome]:
     """Begin, end or cancel reassignments; an error of one does not affect the others."""
     if not request.topics:
         return _response(request, [], error_message="")
@@ -51,7 +51,7 @@ def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Sli
             yield
             result.partitions.append(reassignments.result(topic.name, wanted))
 
-    def reply(code: int) -> Slices[AlterPartitionReassignmentsResponse]:
+    def reply(code: int) -> Work[AlterPartitionReassignmentsResponse]:
         for result in results if code else ():
             for partition in result.partitions:
                 yield
@@ -59,7 +59,7 @@ def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Sli
                     _fail(partition, error_of(code)())
         return _response(request, results)
 
-    return Propose(list(reassignments.records.values()), reply)
+    return MetadataWrite(list(reassignments.records.values()), reply)
 
 
 class _Reassignments:
@@ -92,7 +92,7 @@ class _Reassignments:
         record = change_record(*key, partition, target, rules)
         self.records.pop(key, None)
         if record is not None:
-            bounded(len(self.records) + 1)
+            check_record_limit(len(self.records) + 1)
             self.records[key] = record
 
     def _find(self, name: str, index: int) -> tuple[Topic, Partition]:
@@ -129,7 +129,7 @@ class _Reassignments:
 
 def _timed_out(
     request: AlterPartitionReassignmentsRequest,
-) -> Slices[AlterPartitionReassignmentsResponse]:
+) -> Work[AlterPartitionReassignmentsResponse]:
     error_code = RequestTimedOutError.code
     results = []
     for topic in request.topics:

@@ -15,7 +15,13 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, Slices, bounded, collect
+from pykafka_core.handlers.outcome import (
+    RECORDS_MAX,
+    MetadataWrite,
+    Work,
+    check_record_limit,
+    collect,
+)
 from pykafka_core.handlers.topics.placement import NewPartitions, Placer, check_assignment
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import (
@@ -28,7 +34,7 @@ from pykafka_core.protocol.messages import (
 _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def handle(context: Context, request: CreatePartitionsRequest) -> Slices[Propose]:
+def handle(context: Context, request: CreatePartitionsRequest) -> Work[MetadataWrite]:
     """Add partitions to each topic separately; an error of one does not affect the others."""
     names = yield from collect(topic.name for topic in request.topics)
     counts = Counter(names)
@@ -42,25 +48,25 @@ def handle(context: Context, request: CreatePartitionsRequest) -> Slices[Propose
             if counts[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
             added = yield from _plan(context, topic)
-            bounded(len(records) + len(added))
+            check_record_limit(len(records) + len(added))
             records += added
             results[topic.name] = _Result(name=topic.name)
         except KafkaError as error:
             results[topic.name] = _failed(topic.name, error)
 
-    def reply(code: int) -> Slices[CreatePartitionsResponse]:
+    def reply(code: int) -> Work[CreatePartitionsResponse]:
         responses = yield from collect(
             _failed(result.name, error_of(code)()) if code and not result.error_code else result
             for result in results.values()
         )
         return CreatePartitionsResponse(results=responses)
 
-    return Propose([] if request.validate_only else records, reply)
+    return MetadataWrite([] if request.validate_only else records, reply)
 
 
 def _plan(
     context: Context, topic: CreatePartitionsRequest.CreatePartitionsTopic
-) -> Slices[list[PartitionRecord]]:
+) -> Work[list[PartitionRecord]]:
     found = context.image.topics.by_name.get(topic.name)
     if found is None:
         raise UnknownTopicOrPartitionError
@@ -99,7 +105,7 @@ def _check_count(topic: CreatePartitionsRequest.CreatePartitionsTopic, first: in
 
 def _replicas(
     context: Context, topic: CreatePartitionsRequest.CreatePartitionsTopic, found: Topic
-) -> Slices[list[tuple[int, ...]]]:
+) -> Work[list[tuple[int, ...]]]:
     factor = len(found.partitions[0].replicas)
     if topic.assignments is None:
         placer = Placer(context.image)

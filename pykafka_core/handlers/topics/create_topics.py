@@ -19,7 +19,14 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, Slices, bounded, collect, kept
+from pykafka_core.handlers.outcome import (
+    RECORDS_MAX,
+    MetadataWrite,
+    Work,
+    check_record_limit,
+    collect,
+    without_traceback,
+)
 from pykafka_core.handlers.topic_names import Collisions, check_topic_name
 from pykafka_core.handlers.topics.config_rows import TopicRows
 from pykafka_core.handlers.topics.placement import NewPartitions, Placer, check_assignment
@@ -42,14 +49,14 @@ class _Plan(NamedTuple):
     records: list[Message]
 
 
-def handle(context: Context, request: CreateTopicsRequest) -> Slices[Propose]:
+def handle(context: Context, request: CreateTopicsRequest) -> Work[MetadataWrite]:
     """Plan each topic separately; an error of one does not affect the others."""
     try:
         plans = yield from _plan_all(context, request)
         records = [record for plan in plans for record in plan.records]
-        bounded(len(records))
+        check_record_limit(len(records))
     except PolicyViolationError as error:
-        refusal = kept(error)
+        refusal = without_traceback(error)
         names = yield from collect(topic.name for topic in request.topics)
         refused = (_Plan(_failed(name, refusal), []) for name in dict.fromkeys(names))
         plans = yield from collect(refused)
@@ -57,17 +64,17 @@ def handle(context: Context, request: CreateTopicsRequest) -> Slices[Propose]:
     if request.validate_only:
         records = []
 
-    def reply(code: int) -> Slices[CreateTopicsResponse]:
+    def reply(code: int) -> Work[CreateTopicsResponse]:
         results = yield from collect(
             _failed(plan.result.name, error_of(code)()) if code and plan.records else plan.result
             for plan in plans
         )
         return CreateTopicsResponse(topics=results)
 
-    return Propose(records, reply)
+    return MetadataWrite(records, reply)
 
 
-def _plan_all(context: Context, request: CreateTopicsRequest) -> Slices[list[_Plan]]:
+def _plan_all(context: Context, request: CreateTopicsRequest) -> Work[list[_Plan]]:
     yield from _check_size(context, request)
     counts = Counter(topic.name for topic in request.topics)
     planner = _Planner(context)
@@ -85,7 +92,7 @@ def _plan_all(context: Context, request: CreateTopicsRequest) -> Slices[list[_Pl
     return list(plans.values())
 
 
-def _check_size(context: Context, request: CreateTopicsRequest) -> Slices[None]:
+def _check_size(context: Context, request: CreateTopicsRequest) -> Work[None]:
     """Refuse a large request before any planning: 10^6 partitions must not cost 10^6 objects.
 
     Each config is a record too.
@@ -94,7 +101,7 @@ def _check_size(context: Context, request: CreateTopicsRequest) -> Slices[None]:
     total = 0
     for topic in request.topics:
         yield
-        bounded(len(topic.configs))
+        check_record_limit(len(topic.configs))
         if topic.assignments:
             total += len(topic.assignments)
         else:
@@ -119,7 +126,7 @@ class _Planner:
         self._new_partitions = NewPartitions(context.image)
         self._placer = Placer(context.image)
 
-    def plan(self, topic: CreateTopicsRequest.CreatableTopic) -> Slices[_Plan]:
+    def plan(self, topic: CreateTopicsRequest.CreatableTopic) -> Work[_Plan]:
         """Return a topic's result and records; later topics must not collide with it.
 
         Raises:
@@ -152,7 +159,7 @@ class _Planner:
 
     def _assignments(
         self, topic: CreateTopicsRequest.CreatableTopic, topic_id: bytes
-    ) -> Slices[list[tuple[int, ...]]]:
+    ) -> Work[list[tuple[int, ...]]]:
         if topic.assignments:
             return _manual(self._context, topic)
         count, factor = _size(self._context, topic.num_partitions, topic.replication_factor)

@@ -12,7 +12,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose, Slices, collect
+from pykafka_core.handlers.outcome import MetadataWrite, Work, collect
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import (
     DeleteTopicsRequest,
@@ -27,25 +27,27 @@ VERSION_WITH_DELETION_DISABLED = 3
 _Result = DeleteTopicsResponse.DeletableTopicResult
 
 
-class _Asked(NamedTuple):
+class _RequestedTopic(NamedTuple):
     """One topic of the request, by name or, if ``name`` is None, by id."""
 
     name: str | None
     topic_id: bytes
 
 
-def handle(context: Context, request: DeleteTopicsRequest) -> Slices[Propose]:
+def handle(context: Context, request: DeleteTopicsRequest) -> Work[MetadataWrite]:
     """Delete the existing topics; their data is deleted after the commit of the records."""
-    asked = yield from collect(_Asked(topic.name, topic.topic_id) for topic in request.topics)
-    asked += yield from collect(_Asked(name, ZERO_ID) for name in request.topic_names)
+    asked = yield from collect(
+        _RequestedTopic(topic.name, topic.topic_id) for topic in request.topics
+    )
+    asked += yield from collect(_RequestedTopic(name, ZERO_ID) for name in request.topic_names)
     if not context.settings.boolean("delete.topic.enable"):
         disabled = _disabled(context.caller.api_version)
         refused = yield from collect(_failed(topic, disabled) for topic in asked)
-        return Propose([], lambda _: _response(refused))
+        return MetadataWrite([], lambda _: _response(refused))
     results: list[_Result] = []
     doomed: list[bytes] = []
     by_id = {topic.topic_id for topic in asked if topic.name is None}
-    counts: Counter[_Asked] = Counter()
+    counts: Counter[_RequestedTopic] = Counter()
     for topic in asked:
         counts[topic] += 1
         yield
@@ -57,16 +59,16 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Slices[Propose]:
                 error = InvalidRequestError(
                     "The provided topic name maps to an ID that was already supplied."
                 )
-                results.append(_failed(_Asked(found.name, found.topic_id), error))
+                results.append(_failed(_RequestedTopic(found.name, found.topic_id), error))
                 continue
-            if topic.name is None and _Asked(found.name, ZERO_ID) in counts:
+            if topic.name is None and _RequestedTopic(found.name, ZERO_ID) in counts:
                 continue  # the row of its name has the error
             doomed.append(found.topic_id)
             results.append(_Result(name=found.name, topic_id=found.topic_id))
         except KafkaError as refusal:
             results.append(_failed(topic, refusal))
 
-    def reply(code: int) -> Slices[DeleteTopicsResponse]:
+    def reply(code: int) -> Work[DeleteTopicsResponse]:
         for result in results:
             yield
             if code and not result.error_code:
@@ -75,10 +77,10 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Slices[Propose]:
         return _response(results)
 
     records = yield from collect(RemoveTopicRecord(topic_id=topic_id) for topic_id in doomed)
-    return Propose(records, reply)
+    return MetadataWrite(records, reply)
 
 
-def _find(context: Context, topic: _Asked, count: int) -> Topic:
+def _find(context: Context, topic: _RequestedTopic, count: int) -> Topic:
     topics = context.image.topics
     if topic.name is None:
         if topic.topic_id == ZERO_ID:
@@ -103,7 +105,7 @@ def _disabled(version: int) -> KafkaError:
     return TopicDeletionDisabledError()
 
 
-def _failed(topic: _Asked, error: KafkaError) -> _Result:
+def _failed(topic: _RequestedTopic, error: KafkaError) -> _Result:
     return _Result(
         name=topic.name,
         topic_id=topic.topic_id,

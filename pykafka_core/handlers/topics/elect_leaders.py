@@ -14,7 +14,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded, collect
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, Work, check_record_limit, collect
 from pykafka_core.metadata.elections import elected
 from pykafka_core.metadata.image.image import NO_LEADER
 from pykafka_core.metadata.partition_change import Election
@@ -35,7 +35,7 @@ _Topic = ElectLeadersResponse.ReplicaElectionResult
 _Partition = ElectLeadersResponse.PartitionResult
 
 
-def handle(context: Context, request: ElectLeadersRequest) -> Slices[Outcome]:
+def handle(context: Context, request: ElectLeadersRequest) -> Work[Outcome]:
     """Elect partition by partition; an error of one does not affect the others."""
     asked = request.topic_partitions
     if asked is not None and not asked:
@@ -53,7 +53,7 @@ def handle(context: Context, request: ElectLeadersRequest) -> Slices[Outcome]:
     else:
         for named in asked:
             yield from elections.of_topic(named.topic, named.partitions)
-    return Propose(elections.records, elections.reply)
+    return MetadataWrite(elections.records, elections.reply)
 
 
 class _Elections:
@@ -67,7 +67,7 @@ class _Elections:
         self.records: list[Message] = []
         self.results: list[_Topic] = []
 
-    def of_topic(self, name: str, indexes: Iterable[int]) -> Slices[None]:
+    def of_topic(self, name: str, indexes: Iterable[int]) -> Work[None]:
         """Elect the leaders of partitions of one topic."""
         result = _Topic(topic=name, partition_result=[])
         self.results.append(result)
@@ -84,7 +84,7 @@ class _Elections:
                 if partition.error_code != ElectionNotNeededError.code
             ]
 
-    def reply(self, code: int) -> Slices[ElectLeadersResponse]:
+    def reply(self, code: int) -> Work[ElectLeadersResponse]:
         """Return the results; with an error code, each election has that error."""
         if code:
             for topic in self.results:
@@ -118,7 +118,7 @@ class _Elections:
         record = elected(topic, index, self._rules, election)
         if record is None:
             raise _not_available(is_unclean=self._is_unclean)
-        bounded(len(self.records) + 1)
+        check_record_limit(len(self.records) + 1)
         self._elected.add((topic.topic_id, index))
         self.records.append(record)
 
@@ -129,7 +129,7 @@ def _not_available(*, is_unclean: bool) -> KafkaError:
 
 def _refused(
     context: Context, request: ElectLeadersRequest, code: int, text: str | None
-) -> Slices[ElectLeadersResponse]:
+) -> Work[ElectLeadersResponse]:
     results = []
     for topic in request.topic_partitions or ():
         partitions = yield from collect(_failed(index, code, text) for index in topic.partitions)

@@ -6,7 +6,7 @@
 from collections.abc import Iterable
 
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.metadata.reassignments import in_progress
 from pykafka_core.protocol.messages import (
@@ -20,7 +20,7 @@ _Partition = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 
 def handle(
     context: Context, request: ListPartitionReassignmentsRequest
-) -> Slices[ListPartitionReassignmentsResponse]:
+) -> Work[ListPartitionReassignmentsResponse]:
     """List the requested partitions with a reassignment in progress; unknown ones are skipped."""
     by_name = context.image.topics.by_name
     found = []
@@ -35,7 +35,7 @@ def handle(
     return ListPartitionReassignmentsResponse(error_message=None, topics=found)
 
 
-def _ongoing(topic: Topic, indexes: Iterable[int]) -> Slices[list[_Topic]]:
+def _ongoing(topic: Topic, indexes: Iterable[int]) -> Work[list[_Topic]]:
     """Return an empty list, or one topic."""
     ongoing = []
     for index in indexes:

@@ -7,7 +7,7 @@ from pykafka_core.coordinator.transaction.add_partitions import add_partitions
 from pykafka_core.coordinator.transaction.transaction import TV1
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import coordinate_transaction
-from pykafka_core.handlers.outcome import Coordinate, Coordinated
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult
 from pykafka_core.handlers.transactions.fencing import known_to
 from pykafka_core.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from pykafka_core.types import GROUP_TOPIC
@@ -17,7 +17,7 @@ FENCED_VERSION = 2
 
 def handle(
     context: Context, request: AddOffsetsToTxnRequest
-) -> Coordinate | AddOffsetsToTxnResponse:
+) -> ShardCalls | AddOffsetsToTxnResponse:
     """Add the partition that coordinates the group.
 
     A client may send FindCoordinator for the group, which creates the topic, only after this
@@ -27,7 +27,7 @@ def handle(
     count = len(topic.partitions) if topic else context.settings.int("offsets.topic.num.partitions")
     shard = coordinator_partition(request.group_id, count)
 
-    def reply(result: Coordinated) -> AddOffsetsToTxnResponse:
+    def reply(result: ShardResult) -> AddOffsetsToTxnResponse:
         return AddOffsetsToTxnResponse(
             error_code=known_to(context, result.error_code, FENCED_VERSION)
         )

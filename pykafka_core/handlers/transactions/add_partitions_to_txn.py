@@ -20,10 +20,10 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import RunTransaction, shard_of
 from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Coordinated,
-    Slices,
+    ShardCalls,
+    ShardResult,
     TransactionOperation,
+    Work,
 )
 from pykafka_core.handlers.transactions.fencing import known_to
 from pykafka_core.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -37,10 +37,10 @@ _Topics = Sequence[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic]
 _Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
 _TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Row = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
-_Place = tuple[str, int]
+_TopicPartition = tuple[str, int]
 
 
-class _Asked(NamedTuple):
+class _RequestedTransaction(NamedTuple):
     """One transaction of the request.
 
     Attributes:
@@ -50,23 +50,23 @@ class _Asked(NamedTuple):
     """
 
     topics: _Topics
-    missing: Collection[_Place]
+    missing: Collection[_TopicPartition]
     operation: TransactionOperation | None
 
 
 def handle(
     context: Context, request: AddPartitionsToTxnRequest
-) -> Slices[Coordinate | AddPartitionsToTxnResponse]:
+) -> Work[ShardCalls | AddPartitionsToTxnResponse]:
     """Add or verify all partitions of each transaction, or reject all if one does not exist."""
-    asked: list[_Asked] = []
+    asked: list[_RequestedTransaction] = []
     for one in _transactions(context, request):
         asked.append((yield from _asked(context, one)))
     operations = [one.operation for one in asked if one.operation]
 
-    def reply(results: Sequence[Coordinated]) -> Slices[AddPartitionsToTxnResponse]:
+    def reply(results: Sequence[ShardResult]) -> Work[AddPartitionsToTxnResponse]:
         return _response(context, request, asked, results)
 
-    return Coordinate(operations, reply)
+    return ShardCalls(operations, reply)
 
 
 def _transactions(
@@ -86,10 +86,10 @@ def _transactions(
 
 def _asked(
     context: Context, one: AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
-) -> Slices[_Asked]:
+) -> Work[_RequestedTransaction]:
     known = context.image.topics.by_name
-    places: list[_Place] = []
-    missing: set[_Place] = set()
+    places: list[_TopicPartition] = []
+    missing: set[_TopicPartition] = set()
     for topic in one.topics:
         found = known.get(topic.name)
         for index in topic.partitions:
@@ -100,7 +100,7 @@ def _asked(
                 missing.add((topic.name, index))
     shard = shard_of(context, TRANSACTION_TOPIC, one.transactional_id)
     if missing or shard is None:
-        return _Asked(one.topics, missing, None)
+        return _RequestedTransaction(one.topics, missing, None)
     wanted = (one.transactional_id, one.producer_id, one.producer_epoch, places)
     version = TV2 if context.caller.api_version >= BATCHED_VERSION else TV1
     run: RunTransaction = (
@@ -108,15 +108,15 @@ def _asked(
         if one.verify_only
         else partial(add_partitions, *wanted, version)
     )
-    return _Asked(one.topics, missing, TransactionOperation(shard, run))
+    return _RequestedTransaction(one.topics, missing, TransactionOperation(shard, run))
 
 
 def _response(
     context: Context,
     request: AddPartitionsToTxnRequest,
-    asked: Sequence[_Asked],
-    results: Sequence[Coordinated],
-) -> Slices[AddPartitionsToTxnResponse]:
+    asked: Sequence[_RequestedTransaction],
+    results: Sequence[ShardResult],
+) -> Work[AddPartitionsToTxnResponse]:
     came = iter(results)
     responses: list[list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]] = []
     for one in asked:
@@ -133,7 +133,9 @@ def _response(
     )
 
 
-def _codes(context: Context, one: _Asked, came: Iterator[Coordinated]) -> Callable[[_Place], int]:
+def _codes(
+    context: Context, one: _RequestedTransaction, came: Iterator[ShardResult]
+) -> Callable[[_TopicPartition], int]:
     """Return a function that returns the error code of a partition."""
     if one.missing:
         missing, other = UnknownTopicOrPartitionError.code, OperationNotAttemptedError.code
@@ -147,8 +149,8 @@ def _codes(context: Context, one: _Asked, came: Iterator[Coordinated]) -> Callab
 
 
 def _rows(
-    topics: _Topics, code_of: Callable[[_Place], int]
-) -> Slices[list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]]:
+    topics: _Topics, code_of: Callable[[_TopicPartition], int]
+) -> Work[list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]]:
     rows: list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult] = []
     for topic in topics:
         row = _TopicResult(name=topic.name, results_by_partition=[])

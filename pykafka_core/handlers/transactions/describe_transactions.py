@@ -7,7 +7,7 @@ from pykafka_core.coordinator.transaction.describe import describe_transaction
 from pykafka_core.errors import CoordinatorNotAvailableError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import shard_of
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices, TransactionOperation
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult, TransactionOperation, Work
 from pykafka_core.protocol.messages import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -25,7 +25,7 @@ _TOPIC_BYTES = 250
 """Maximum size of a topic in a response, without its partitions."""
 
 
-def handle(context: Context, request: DescribeTransactionsRequest) -> Slices[Coordinate]:
+def handle(context: Context, request: DescribeTransactionsRequest) -> Work[ShardCalls]:
     """Describe each transactional id separately; a repeated id is read once."""
     named: dict[str, TransactionOperation | None] = {}
     for name in request.transactional_ids:
@@ -35,25 +35,25 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Slices[Coo
             run = partial(describe_transaction, name)
             named[name] = None if shard is None else TransactionOperation(shard, run)
 
-    def reply(results: Sequence[Coordinated]) -> Slices[DescribeTransactionsResponse]:
+    def reply(results: Sequence[ShardResult]) -> Work[DescribeTransactionsResponse]:
         came = iter(results)
-        absent = Coordinated(CoordinatorNotAvailableError.code)
+        absent = ShardResult(CoordinatorNotAvailableError.code)
         by_name = {name: next(came) if operation else absent for name, operation in named.items()}
         return _response(request, by_name)
 
-    return Coordinate([one for one in named.values() if one], reply)
+    return ShardCalls([one for one in named.values() if one], reply)
 
 
 def _response(
-    request: DescribeTransactionsRequest, results: Mapping[str, Coordinated]
-) -> Slices[DescribeTransactionsResponse]:
+    request: DescribeTransactionsRequest, results: Mapping[str, ShardResult]
+) -> Work[DescribeTransactionsResponse]:
     rows = []
     bytes_left = RESPONSE_BYTES_MAX
     for name in request.transactional_ids:
         yield
         result = results[name]
         if bytes_left <= 0:
-            result = Coordinated(CoordinatorNotAvailableError.code)
+            result = ShardResult(CoordinatorNotAvailableError.code)
         row = _row(name, result)
         bytes_left -= sum(
             _TOPIC_BYTES + _PARTITION_BYTES * len(topic.partitions) for topic in row.topics
@@ -62,7 +62,7 @@ def _response(
     return DescribeTransactionsResponse(transaction_states=rows)
 
 
-def _row(name: str, result: Coordinated) -> DescribeTransactionsResponse.TransactionState:
+def _row(name: str, result: ShardResult) -> DescribeTransactionsResponse.TransactionState:
     if isinstance(result.value, _State):
         return result.value
     return _State(transactional_id=name, error_code=result.error_code)

@@ -6,7 +6,7 @@ from pykafka_core.coordinator.transaction.end_transaction import end_transaction
 from pykafka_core.coordinator.transaction.transaction import TV1, TV2
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import coordinate_transaction, response_of
-from pykafka_core.handlers.outcome import Coordinate, Coordinated
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult
 from pykafka_core.handlers.transactions.fencing import known_to
 from pykafka_core.protocol.messages import EndTxnRequest, EndTxnResponse, Message
 
@@ -14,13 +14,13 @@ FENCED_VERSION = 2
 TV2_VERSION = 5
 
 
-def handle(context: Context, request: EndTxnRequest) -> Coordinate | Message:
+def handle(context: Context, request: EndTxnRequest) -> ShardCalls | Message:
     """Respond when the decision is stored; the markers are written later (contract/kafka.md#19)."""
 
     def refused(code: int) -> EndTxnResponse:
         return EndTxnResponse(error_code=known_to(context, code, FENCED_VERSION))
 
-    def reply(result: Coordinated) -> Message:
+    def reply(result: ShardResult) -> Message:
         return response_of(result, refused)
 
     run = partial(

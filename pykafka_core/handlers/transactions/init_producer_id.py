@@ -16,7 +16,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import coordinate_transaction, response_of
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Propose
+from pykafka_core.handlers.outcome import MetadataWrite, ShardCalls, ShardResult
 from pykafka_core.handlers.transactions.fencing import known_to
 from pykafka_core.metadata.producer_ids import next_block
 from pykafka_core.protocol.messages import (
@@ -28,10 +28,10 @@ from pykafka_core.protocol.messages import (
 FENCED_VERSION = 4
 NOT_GIVEN = -1
 
-_Next = Message | Coordinate
+_Next = Message | ShardCalls
 
 
-def handle(context: Context, request: InitProducerIdRequest) -> Propose | _Next:
+def handle(context: Context, request: InitProducerIdRequest) -> MetadataWrite | _Next:
     """Return a new id with epoch 0 to a producer without a transactional id; for others, the
     coordinator decides.
 
@@ -63,7 +63,7 @@ def _refusal(context: Context, request: InitProducerIdRequest) -> int:
     return 0 if is_valid else InvalidTransactionTimeoutError.code
 
 
-def _with_new_id(context: Context, reply: Callable[[int], _Next]) -> Propose | _Next:
+def _with_new_id(context: Context, reply: Callable[[int], _Next]) -> MetadataWrite | _Next:
     """Call ``reply`` with a new id; if there is none, propose a block of ids first."""
     producer_id = context.producer_ids.take()
     if producer_id is not None:
@@ -75,7 +75,7 @@ def _with_new_id(context: Context, reply: Callable[[int], _Next]) -> Propose | _
     first = context.image.next_producer_id
     proposed = context.producer_ids.take_proposed(first)
     if proposed is not None:
-        return Propose([], partial(unless, proposed))
+        return MetadataWrite([], partial(unless, proposed))
     record = next_block(context.image, context.node.node_id, context.broker_epoch)
     if record is None:
         return _failed(-1)
@@ -86,7 +86,7 @@ def _with_new_id(context: Context, reply: Callable[[int], _Next]) -> Propose | _
         context.producer_ids.settle(end, committed=not code)
         return unless(first, code)
 
-    return Propose([record], settled)
+    return MetadataWrite([record], settled)
 
 
 def _transactional(
@@ -102,7 +102,7 @@ def _transactional(
     def refused(code: int) -> InitProducerIdResponse:
         return _failed(known_to(context, code, FENCED_VERSION))
 
-    def reply(result: Coordinated) -> Message:
+    def reply(result: ShardResult) -> Message:
         response = response_of(result, refused)
         assert isinstance(response, InitProducerIdResponse), "a shard answers with this response"
         response.error_code = known_to(context, response.error_code, FENCED_VERSION)

@@ -17,12 +17,12 @@ from pykafka_core.coordinator.transaction.transaction import Transaction
 from pykafka_core.errors import InvalidRegularExpressionError, NotCoordinatorError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Coordinated,
     Made,
     Reserve,
-    Slices,
+    ShardCalls,
+    ShardResult,
     TransactionOperation,
+    Work,
     collect,
     encoded_length_max,
 )
@@ -35,7 +35,7 @@ _ROW_BYTES = 160
 
 def handle(
     context: Context, request: ListTransactionsRequest
-) -> Slices[Coordinate | ListTransactionsResponse]:
+) -> Work[ShardCalls | ListTransactionsResponse]:
     """List the transactions of all shards on this node. Unknown states match nothing, and are
     listed in the response.
     """
@@ -60,12 +60,12 @@ def handle(
         for index, partition in topic.partitions.items()
         if partition.leader == context.node.node_id
     ]
-    return Coordinate(led, partial(_reserve, filters, context.now_ms, unknown))
+    return ShardCalls(led, partial(_reserve, filters, context.now_ms, unknown))
 
 
 def _reserve(
-    filters: TransactionFilters, now_ms: int, unknown: list[str], results: Sequence[Coordinated]
-) -> Slices[Made]:
+    filters: TransactionFilters, now_ms: int, unknown: list[str], results: Sequence[ShardResult]
+) -> Work[Made]:
     """Choose the transactions, and reserve the memory of the response."""
     chosen: list[Transaction] = []
     size = sum(map(encoded_length_max, unknown))
@@ -83,8 +83,6 @@ def _reserve(
     return Reserve(size, partial(_response, unknown, chosen))
 
 
-def _response(
-    unknown: list[str], chosen: Sequence[Transaction]
-) -> Slices[ListTransactionsResponse]:
+def _response(unknown: list[str], chosen: Sequence[Transaction]) -> Work[ListTransactionsResponse]:
     rows = yield from collect(map(listed, chosen))
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=rows)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from pykafka_core import _core
-from pykafka_core.broker.start.plan import plan
 from pykafka_core.broker.start.startup import start
+from pykafka_core.broker.start.startup_config import plan
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
 from pykafka_core.handlers.quotas.alter_client_quotas import QUOTAS_MAX

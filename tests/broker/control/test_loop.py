@@ -19,7 +19,7 @@ from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core, Event
-    from pykafka_core.broker.runtime.requests.requests import Asked
+    from pykafka_core.broker.runtime.requests.requests import PendingRequest
 
 
 class Recorder:
@@ -27,7 +27,7 @@ class Recorder:
 
     def __init__(self, notes: list[str]) -> None:
         self.notes = notes
-        self.asked: list[Asked] = []
+        self.asked: list[PendingRequest] = []
 
     def take(self, event: "Event") -> None:
         self.notes.append(type(event).__name__)
@@ -35,7 +35,7 @@ class Recorder:
     def take_late(self, event: "Event") -> None:
         self.notes.append(f"late {type(event).__name__}")
 
-    def ask(self, asked: "Asked") -> None:
+    def ask(self, asked: "PendingRequest") -> None:
         self.asked.append(asked)
 
     def advance(self) -> bool:

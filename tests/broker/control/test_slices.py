@@ -9,7 +9,7 @@ import pytest
 from pykafka_core._core import Cancelled, TopicsMissing
 from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
-from pykafka_core.broker.runtime.turns import TURN_NS
+from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS
 from pykafka_core.handlers.topics import create_partitions, create_topics
 from pykafka_core.handlers.topics.placement import NewPartitions
 from pykafka_core.metadata.image.delta import PIECE_MAX
@@ -261,7 +261,7 @@ def test_a_turn_ends_however_many_requests_arrive_at_once() -> None:
         broker.send(DescribeLogDirsRequest(topics=None))
     before_ns = core.clock_ns
     step(broker)
-    assert core.clock_ns - before_ns <= 3 * TURN_NS
+    assert core.clock_ns - before_ns <= 3 * TIME_SLICE_NS
 
 
 @pytest.mark.parametrize("turns", [0, 1, 7])
@@ -281,7 +281,7 @@ def test_a_stop_does_not_wait_for_the_requests_in_the_queue(turns: int) -> None:
     loop._stopping = True
     loop.turn()
     loop._drain()
-    assert core.clock_ns - before_ns <= 3 * TURN_NS
+    assert core.clock_ns - before_ns <= 3 * TIME_SLICE_NS
     assert broker.dispatcher.idle
 
 

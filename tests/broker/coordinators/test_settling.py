@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 from pykafka_core.broker.runtime.coordinators.settling import AT_ONCE, Settling
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
-from pykafka_core.handlers.outcome import Coordinated
+from pykafka_core.handlers.outcome import ShardResult
 from pykafka_core.protocol.messages import FindCoordinatorRequest, JoinGroupResponse
 from tests.broker.control.test_slices import TickingCore, step
 from tests.handlers.group_requests import join_request
@@ -26,14 +26,14 @@ class Listener:
         self._number, self._told = number, told
         self.lane = lane
 
-    def settle(self, result: Coordinated) -> None:
+    def settle(self, result: ShardResult) -> None:
         self._told.append(self._number)
 
 
 def settled(core: FakeCore, count: int) -> tuple[Settling, list[int]]:
     settling, told = Settling(cast("Core", core)), list[int]()
     for number in range(count):
-        settling.settle(Listener(number, told), Coordinated(0))
+        settling.settle(Listener(number, told), ShardResult(0))
     return settling, told
 
 
@@ -64,7 +64,7 @@ def test_late_turn_delivers_exactly_one_result() -> None:
 
 def test_new_result_does_not_overtake_queued_ones() -> None:
     settling, told = settled(FakeCore(), AT_ONCE + 1)
-    settling.settle(Listener(-1, told), Coordinated(0))
+    settling.settle(Listener(-1, told), ShardResult(0))
     settling.advance(FOREVER_NS)
     assert told[-2:] == [AT_ONCE, -1]
 
@@ -72,7 +72,7 @@ def test_new_result_does_not_overtake_queued_ones() -> None:
 def test_an_answer_about_another_group_leaves_in_the_next_turn() -> None:
     """A heartbeat waited for 31 turns after a rebalance of 8,000 members."""
     settling, told = settled(FakeCore(), 31 * AT_ONCE)
-    settling.settle(Listener(-1, told, ("topic", b"other")), Coordinated(0))
+    settling.settle(Listener(-1, told, ("topic", b"other")), ShardResult(0))
     settling.advance(FOREVER_NS)
     assert -1 in told
 

@@ -23,13 +23,19 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.load_backoff import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.deadlines import FOREVER_NS, Deadlines
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, TurnFullError, Waiter, Within
+from pykafka_core.coordinator.shard import (
+    BatchFullError,
+    CoordinatorResult,
+    TransactionEnd,
+    Waiter,
+    Within,
+)
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
     InvalidProducerEpochError,
 )
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.metadata.health import Replicas, State
 from tests.support.simulated.fake_core import FakeCore, ImageDelta, PartitionImage, TopicImage
 
@@ -56,41 +62,43 @@ class Register:
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         self.ended.append((producer_id, committed))
 
-    def loaded(self, turn: Turn) -> None:
+    def loaded(self, turn: CoordinatorResult) -> None:
         self.deadlines.set("expiry", turn.now_ns + 10**12)
 
-    def run_due(self, turn: Turn) -> None:
+    def run_due(self, turn: CoordinatorResult) -> None:
         for key in self.deadlines.take_due(turn.due_ns):
             turn.append([(b"due", str(key).encode())])
             return
 
-    def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
+    def topics_deleted(self, topics: Mapping[str, bytes], turn: CoordinatorResult) -> None:
         self.deleted += topics
         turn.append([(name.encode(), None) for name in topics])
 
 
-def put(key: bytes, value: bytes, machine: Register, waiter: Waiter, turn: Turn) -> None:
+def put(
+    key: bytes, value: bytes, machine: Register, waiter: Waiter, turn: CoordinatorResult
+) -> None:
     turn.append([(key, value)])
     machine.values[key] = value
     turn.respond(waiter, value)
 
 
-def get(key: bytes, machine: Register, waiter: Waiter, turn: Turn) -> None:
+def get(key: bytes, machine: Register, waiter: Waiter, turn: CoordinatorResult) -> None:
     if key not in machine.values:
         raise GroupIdNotFoundError
     turn.respond(waiter, machine.values[key])
 
 
-def arm(due_ns: int, machine: Register, waiter: Waiter, turn: Turn) -> None:
+def arm(due_ns: int, machine: Register, waiter: Waiter, turn: CoordinatorResult) -> None:
     machine.deadlines.set("soon", due_ns)
     turn.respond(waiter, b"armed")
 
 
-def wait(machine: Register, waiter: Waiter, turn: Turn) -> None:
+def wait(machine: Register, waiter: Waiter, turn: CoordinatorResult) -> None:
     """Run an operation that never gets a response."""
 
 
-def fail(machine: Register, waiter: Waiter, turn: Turn) -> None:
+def fail(machine: Register, waiter: Waiter, turn: CoordinatorResult) -> None:
     machine.values[b"half"] = b"done"
     raise RuntimeError("a bug")
 
@@ -184,7 +192,7 @@ class World:
                 self.completions.complete(event.token, done)
             work = self.host.carry_on_loading()
             if work is not None:
-                finish(work)
+                run_to_end(work)
             self.host.flush()
             self.host.work_off(FOREVER_NS)
             idle = 0 if events or work is not None else idle + 1
@@ -280,7 +288,7 @@ def test_operation_larger_than_a_batch_is_rejected_and_changes_nothing() -> None
     world.run()
     waiter = world.submit(partial(put, b"k", bytes(1000)))
     world.run()
-    assert world.refusals == {waiter: TurnFullError.code}
+    assert world.refusals == {waiter: BatchFullError.code}
     assert world.ask(b"k") is None
     assert not world.log.batches
 
@@ -460,7 +468,7 @@ def test_shard_that_is_closed_during_its_load_stays_closed(count: int, replayed:
         next(work)
     waiter = world.submit(partial(get, b"k"))
     world.host.close(NOT_COORDINATOR)
-    finish(work)
+    run_to_end(work)
     world.run()
     assert world.refusals == {waiter: NOT_COORDINATOR}
     assert world.host.machine is None
@@ -578,7 +586,7 @@ def test_a_deadline_of_a_turn_that_writes_runs_without_a_further_turn() -> None:
     world = World()
     world.run()
 
-    def write_and_arm(machine: Register, waiter: Waiter, turn: Turn) -> None:
+    def write_and_arm(machine: Register, waiter: Waiter, turn: CoordinatorResult) -> None:
         put(b"k", b"v", machine, waiter, turn)
         machine.deadlines.set("soon", 20)
 
@@ -678,17 +686,19 @@ def test_deleted_topics_are_passed_to_the_machine() -> None:
     assert len(world.log.batches) == 1
 
 
-def write_within(producer: Within, machine: Register, waiter: Waiter, turn: Turn) -> None:
+def write_within(
+    producer: Within, machine: Register, waiter: Waiter, turn: CoordinatorResult
+) -> None:
     put(b"k", b"v", machine, waiter, turn)
     turn.stamp = producer
 
 
-def end(marker: TransactionEnd, machine: Register, waiter: Waiter, turn: Turn) -> None:
+def end(marker: TransactionEnd, machine: Register, waiter: Waiter, turn: CoordinatorResult) -> None:
     turn.stamp = marker
     turn.respond(waiter, b"ended")
 
 
-def want(effect: object, machine: Register, waiter: Waiter, turn: Turn) -> None:
+def want(effect: object, machine: Register, waiter: Waiter, turn: CoordinatorResult) -> None:
     put(b"effect", b"", machine, waiter, turn)
     turn.then(effect)
 

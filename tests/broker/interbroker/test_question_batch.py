@@ -4,7 +4,7 @@ import pytest
 
 from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerResponse
 from pykafka_core.broker.runtime.interbroker.question_batch import request_of, results_of
-from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionQuestion
 from pykafka_core.protocol import decode_request, encode_message
 from pykafka_core.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
@@ -47,8 +47,8 @@ def respond(**codes: list[int]) -> BrokerResponse:
 
 def test_each_verification_gets_the_codes_of_its_partitions() -> None:
     first, second = results_of(BOTH, respond(copies=[120], transfers=[0, 3]))
-    assert first == Coordinated(0, {("orders", 0): 0, ("orders", 1): 3})
-    assert second == Coordinated(120)
+    assert first == ShardResult(0, {("orders", 0): 0, ("orders", 1): 3})
+    assert second == ShardResult(120)
 
 
 def test_partition_that_was_not_attempted_is_retried() -> None:
@@ -56,22 +56,22 @@ def test_partition_that_was_not_attempted_is_retried() -> None:
     metadata yet.
     """
     (first, _) = results_of(BOTH, respond(copies=[0], transfers=[3, 55]))
-    assert first == Coordinated(0, {("orders", 0): 3, ("orders", 1): 13})
+    assert first == ShardResult(0, {("orders", 0): 3, ("orders", 1): 13})
 
 
 def test_transaction_missing_from_the_reply_is_retried() -> None:
     assert list(results_of(BOTH, respond(copies=[0]))) == [
-        Coordinated(13),
-        Coordinated(0, {("orders", 0): 0}),
+        ShardResult(13),
+        ShardResult(0, {("orders", 0): 0}),
     ]
 
 
 @pytest.mark.parametrize(("code", "reported"), [(31, 48), (15, 15)])
 def test_error_of_a_reply_applies_to_all_transactions(code: int, reported: int) -> None:
     refused = BrokerResponse(0, AddPartitionsToTxnResponse(error_code=code))
-    assert list(results_of(BOTH, refused)) == [Coordinated(reported)] * 2
+    assert list(results_of(BOTH, refused)) == [ShardResult(reported)] * 2
 
 
 def test_missing_reply_is_retriable() -> None:
     for code in (7, 8, 13, 35):
-        assert list(results_of(BOTH, BrokerResponse(code, None))) == [Coordinated(13)] * 2
+        assert list(results_of(BOTH, BrokerResponse(code, None))) == [ShardResult(13)] * 2

@@ -13,9 +13,9 @@ from pykafka_core.broker.runtime.membership.resignation import (
     Resignation,
 )
 from pykafka_core.broker.runtime.membership.trust import GRACE_NS
-from pykafka_core.broker.runtime.turns import TURN_NS
+from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS
 from pykafka_core.errors import EligibleLeadersNotAvailableError
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.metadata.directories import LOST
 from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.partition_rules import PartitionRules
@@ -65,7 +65,7 @@ def test_leaders_resign_before_followers() -> None:
     resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS, Replicas())
     resignation.note_probe(0, Probe.FAILED)
     rules = PartitionRules(world.image)
-    changes = finish(resignation.changes(3 * HEARTBEAT_NS, world.image, rules))
+    changes = run_to_end(resignation.changes(3 * HEARTBEAT_NS, world.image, rules))
     assert [change.partition for change in changes] == [1, 0]
 
 
@@ -124,7 +124,7 @@ def test_replica_stays_in_the_isr_of_a_leader_that_may_wait_for_it() -> None:
     image.brokers = {**image.brokers, SECOND: foreign}
     resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS, Replicas())
     resignation.note_probe(0, Probe.FAILED)
-    assert finish(resignation.changes(3 * HEARTBEAT_NS, image, PartitionRules(image))) == []
+    assert run_to_end(resignation.changes(3 * HEARTBEAT_NS, image, PartitionRules(image))) == []
 
 
 def test_replica_that_is_lost_after_its_broker_is_idle_returns() -> None:
@@ -311,7 +311,7 @@ def test_many_failed_logs_are_examined_at_once(monkeypatch: pytest.MonkeyPatch) 
 def looking_broker() -> FailingBroker:
     """A look takes four turns, as a slice takes one, and asks for a change."""
     broker = FailingBroker(*[(OWN, SECOND, THIRD)] * (3 * SLICE_PARTITIONS + 1))
-    broker.core.tick_ns = TURN_NS
+    broker.core.tick_ns = TIME_SLICE_NS
     broker.note_partition_only(0, "offline")
     return broker
 

@@ -7,11 +7,11 @@ import pytest
 
 from pykafka_core._core import Appended, TopicsMissing
 from pykafka_core.broker.runtime.metadata import controller as controller_module
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers import registry
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Slices
+from pykafka_core.handlers.outcome import Outcome, Work
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -306,7 +306,7 @@ def before_each_creation(monkeypatch: pytest.MonkeyPatch, call: Callable[[], obj
     """Call a function before each CreateTopics request is handled."""
     handle = registry.handler_of(19)
 
-    def call_and_handle(context: Context, request: Message) -> Outcome | Slices[Outcome]:
+    def call_and_handle(context: Context, request: Message) -> Outcome | Work[Outcome]:
         call()
         return handle(context, request)
 
@@ -371,9 +371,9 @@ def test_request_requeued_at_a_deposed_controller_is_forwarded(
 ) -> None:
     monkeypatch.setattr(controller_module, "BATCH_BYTES_MAX", 1400)
     handled: list[None] = []
-    passed_on: list[Asked] = []
+    passed_on: list[PendingRequest] = []
 
-    def pass_on(asked: Asked) -> bool:
+    def pass_on(asked: PendingRequest) -> bool:
         passed_on.append(asked)
         return True
 

@@ -16,7 +16,7 @@ from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches
@@ -122,7 +122,7 @@ def follower_of(found: Sequence[Committed]) -> tuple[Publisher, FakeCore]:
     )
     publisher.publish_whole()
     for batch in found:
-        finish(publisher.publish(batch))
+        run_to_end(publisher.publish(batch))
     return publisher, core
 
 
@@ -171,7 +171,7 @@ def test_the_image_of_a_snapshot_is_one_step_from_any_earlier_one(
     publisher.followers.append(lambda image, gone: told.append((image, gone)))
     snapshot = Replay()
     snapshot.apply_snapshot(records_of(leader.image), leader.image.offset + 1)
-    finish(publisher.replace(snapshot))
+    run_to_end(publisher.replace(snapshot))
     image = publisher.image
     assert told == [(image, gone := told[0][1])]
     assert set(gone.values()) == before.topics.by_id.keys() - image.topics.by_id.keys()
@@ -179,5 +179,5 @@ def test_the_image_of_a_snapshot_is_one_step_from_any_earlier_one(
     assert image == leader.image
     served = {key: topic for key, topic in leader.core.topics.items() if not topic.hidden}
     assert core.topics == served
-    finish(publisher.publish(Committed(image.offset + 1, image.offset + 1, ())))
+    run_to_end(publisher.publish(Committed(image.offset + 1, image.offset + 1, ())))
     assert publisher.image.topics == leader.image.topics, "it goes on from there"

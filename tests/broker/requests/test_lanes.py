@@ -17,7 +17,7 @@ from pykafka_core.broker.runtime.requests.lanes import (
     Lanes,
     lane_of,
 )
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.runtime.requests.unread import FORGOTTEN_MAX, Unread
 from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
@@ -193,9 +193,9 @@ def test_key_of_a_lane_is_as_long_as_a_string_may_be(size: int, has_lane: bool) 
 # Arrivals.
 
 
-def asked_at(lane: Lane, key: int, received_ns: int) -> Asked:
+def asked_at(lane: Lane, key: int, received_ns: int) -> PendingRequest:
     request = SimpleNamespace(lane=lane, key=key, caller=SimpleNamespace(received_ns=received_ns))
-    return cast("Asked", request)
+    return cast("PendingRequest", request)
 
 
 def unread_at(*arrivals: tuple[bytes, int]) -> Unread:

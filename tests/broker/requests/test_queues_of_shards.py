@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from pykafka_core.broker.runtime.turns import TURN_NS
+from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS
 from pykafka_core.coordinator.group.group_shard import GroupShard
-from pykafka_core.coordinator.shard import Turn, Waiter
-from pykafka_core.handlers.outcome import Coordinated, GroupOperation
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
+from pykafka_core.handlers.outcome import GroupOperation, ShardResult
 from tests.broker.control.test_slices import step
 from tests.handlers.group_requests import broker_with_coordinator
 from tests.support.simulated.broker import SimulatedBroker
@@ -13,7 +13,7 @@ from tests.support.simulated.fake_core import FakeCore
 
 MANY = 10_000
 OPERATION_NS = 100_000
-IN_A_TURN = TURN_NS // OPERATION_NS
+IN_A_TURN = TIME_SLICE_NS // OPERATION_NS
 BUSY, OTHERS = 1, range(2, 12)
 
 
@@ -25,13 +25,15 @@ class Queues:
         self.broker = SimulatedBroker(core=FakeCore(logs=before.core.logs), ids=before.ids)
         self.ran: list[tuple[int, int]] = []
         """Partition and number of each operation."""
-        self.results: list[Coordinated] = []
+        self.results: list[ShardResult] = []
 
     def submit(self, partition: int, number: int) -> None:
         operation = GroupOperation(partition, partial(self._run, (partition, number)))
         self.broker.dispatcher._coordinators.run(operation, self.results.append)
 
-    def _run(self, name: tuple[int, int], _: GroupShard, waiter: Waiter, turn: Turn) -> None:
+    def _run(
+        self, name: tuple[int, int], _: GroupShard, waiter: Waiter, turn: CoordinatorResult
+    ) -> None:
         self.broker.core.clock_ns += OPERATION_NS
         self.ran.append(name)
         turn.respond(waiter, None)
@@ -63,4 +65,4 @@ def test_an_operation_that_arrives_during_the_work_on_a_queue_keeps_its_place() 
     assert len(queues.ran) == IN_A_TURN
     queues.broker.run()
     assert queues.ran == [(BUSY, number) for number in range(5 * IN_A_TURN + 1)]
-    assert queues.results == [Coordinated(0)] * len(queues.ran)
+    assert queues.results == [ShardResult(0)] * len(queues.ran)

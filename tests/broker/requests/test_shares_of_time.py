@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_core.broker.runtime.requests.jobs import JOBS_NS, Jobs
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.types import GROUP_TOPIC
 
 STEP_NS = 50_000
@@ -56,7 +56,7 @@ class Clients:
             )
             self.jobs.take(cast("Any", asked))
 
-    def _work(self, asked: Any) -> Slices[None]:
+    def _work(self, asked: Any) -> Work[None]:
         for _ in range(asked.steps):
             self.clock_ns += STEP_NS
             self.used[asked.steps] += 1

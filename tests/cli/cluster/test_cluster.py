@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core._core import Repair
-from pykafka_core.broker.start.plan import plan
+from pykafka_core.broker.start.startup_config import plan
 from pykafka_core.cli.doctor import processes
 from pykafka_core.config import BrokerConfigs
 from tests.cluster.clients import isr_of, read_by_group

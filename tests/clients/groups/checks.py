@@ -6,7 +6,7 @@ from itertools import combinations
 
 from tests.faults.history import Anomaly, History, Owned, Read, check
 
-Place = tuple[int, int]
+TopicPartition = tuple[int, int]
 """Partition and offset."""
 
 
@@ -15,7 +15,7 @@ def anomalies(
     owned: Sequence[Owned],
     *,
     written: Collection[str],
-    repeated: Collection[Place] = (),
+    repeated: Collection[TopicPartition] = (),
 ) -> list[Anomaly]:
     """Return all anomalies.
 
@@ -46,7 +46,7 @@ def overlaps(owned: Sequence[Owned]) -> Iterator[Anomaly]:
             yield Anomaly("two owners", f"{one} and {other}")
 
 
-def repeats(reads: Sequence[Read], repeated: Collection[Place]) -> Iterator[Anomaly]:
+def repeats(reads: Sequence[Read], repeated: Collection[TopicPartition]) -> Iterator[Anomaly]:
     """Find records that were read twice."""
     counts = Counter((read.partition, read.offset) for read in reads)
     for place, count in counts.items():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.clients.groups.checks import Place
+from tests.clients.groups.checks import TopicPartition
 from tests.faults.history import Owned
 from tests.support.evidence.logs import new_log, tail_of
 from tests.support.patience import PATIENCE_S, POLL_S
@@ -18,7 +18,7 @@ from tests.support.patience import PATIENCE_S, POLL_S
 class Seen(NamedTuple):
     """A record that was read, in the order of all members' records."""
 
-    place: Place
+    place: TopicPartition
     value: str
     at: float
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.clients.groups.checks import Place, anomalies
+from tests.clients.groups.checks import TopicPartition, anomalies
 from tests.clients.groups.clients import Client
 from tests.clients.groups.member import Member, wait
 from tests.faults.history import Anomaly, Read
@@ -32,7 +32,7 @@ class Group:
         self.strategy = strategy
         self.written: list[str] = []
         self.members: list[Member] = []
-        self.repeated: set[Place] = set()
+        self.repeated: set[TopicPartition] = set()
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(PATIENCE_S)
         self.write(RECORDS)

@@ -10,7 +10,7 @@ from pykafka_core.coordinator.group.classic.due import DueInGroup, run_due
 from pykafka_core.coordinator.group.classic.join import Join, join_group
 from pykafka_core.coordinator.group.classic.leave import leave_group
 from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.protocol.messages import JoinGroupResponse, LeaveGroupRequest
 from tests.coordinator.classic.world import BYTES_MAX, MS, NO_TOPICS, RANGE, World
 
@@ -33,7 +33,7 @@ def turns_at_once(world: World) -> int:
     while world.state.deadlines.next_ns() <= now_ns and turns < TURNS_MAX:
         key = next(world.state.deadlines.take_due(now_ns))
         assert isinstance(key, DueInGroup)
-        run_due(world.state, key, Turn(now_ns, world.now_ms, BYTES_MAX))
+        run_due(world.state, key, CoordinatorResult(now_ns, world.now_ms, BYTES_MAX))
         turns += 1
     return turns
 

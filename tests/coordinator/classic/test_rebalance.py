@@ -9,7 +9,7 @@ from pykafka_core.coordinator.group.classic.join import PENDING_MEMBERS_MAX
 from pykafka_core.coordinator.group.classic.session import NEW_MEMBER_TIMEOUT_MS, touch
 from pykafka_core.coordinator.group.member_memory import Share
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, TurnFullError, Waiter
+from pykafka_core.coordinator.shard import BatchFullError, CoordinatorResult, Waiter
 from pykafka_core.protocol.messages import JoinGroupResponse
 from tests.coordinator.classic.world import (
     CHANGED,
@@ -181,10 +181,10 @@ def test_a_commit_keeps_a_member_alive() -> None:
     world = World()
     (member,) = world.stable("A")
 
-    def commit(state: GroupState, waiter: Waiter, turn: Turn) -> None:
-        touch(state, state.groups["g"], member, turn.now_ns)
-        touch(state, state.groups["g"], "a stranger", turn.now_ns)
-        turn.respond(waiter, 0)
+    def commit(state: GroupState, waiter: Waiter, result: CoordinatorResult) -> None:
+        touch(state, state.groups["g"], member, result.now_ns)
+        touch(state, state.groups["g"], "a stranger", result.now_ns)
+        result.respond(waiter, 0)
 
     world.pass_ms(SESSION_MS - 1)
     world.submit(commit)
@@ -332,7 +332,7 @@ def test_group_without_members_is_stored_as_empty() -> None:
 
 def test_a_new_group_is_stored_before_its_first_member_is_answered() -> None:
     world = World(bytes_max=10)
-    assert world.ask(join(api_version=4)) == TurnFullError.code
+    assert world.ask(join(api_version=4)) == BatchFullError.code
     assert not world.state.groups
     world = World()
     world.submit(join(api_version=4))

@@ -11,7 +11,7 @@ from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.member import Protocols
 from pykafka_core.coordinator.group.classic.states import FOLLOWING, ClassicGroupState
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.protocol.messages import DescribeGroupsResponse
 from tests.coordinator.classic.world import (
     CHANGED,
@@ -97,10 +97,10 @@ def request(make: Callable[[Scene], Operation]) -> Event:
 
 
 def commit(make: Callable[[Scene], tuple[str, int]]) -> Event:
-    def run(scene: Scene, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+    def run(scene: Scene, state: GroupState, waiter: Waiter, result: CoordinatorResult) -> None:
         member_id, generation_id = make(scene)
         state.groups["g"].check_commit(member_id, None, generation_id, 9)
-        turn.respond(waiter, 0)
+        result.respond(waiter, 0)
 
     return request(lambda scene: partial(run, scene))
 

@@ -18,7 +18,7 @@ from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
 from pykafka_core.coordinator.group.consumer.topics import GroupTopic
 from pykafka_core.coordinator.group.settings import GroupSettings
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, KeyValue, Waiter
 from pykafka_core.errors import KafkaError
 from pykafka_core.protocol.messages import (
     HeartbeatRequest,
@@ -47,7 +47,7 @@ SESSION_MS, REBALANCE_MS = 10_000, 60_000
 RANGE = (("range", b"\0\0\0\0\0\0"),)
 CHANGED = (("range", b"\0\0\0\0\0\1\0\1t"),)
 BYTES_MAX = 100_000
-Operation = Callable[[GroupState, Waiter, Turn], None]
+Operation = Callable[[GroupState, Waiter, CoordinatorResult], None]
 
 SETTINGS = GroupSettings(
     initial_rebalance_delay_ms=0,
@@ -74,16 +74,16 @@ class World:
 
     def submit(self, operation: Operation) -> int:
         """Run an operation and return its waiter; checks that a refusal changes nothing."""
-        waiter, turn = next(self._waiters), self._turn()
+        waiter, result = next(self._waiters), self._turn()
         before = dump(self.state)
         try:
-            operation(self.state, waiter, turn)
+            operation(self.state, waiter, result)
         except KafkaError as error:
             assert dump(self.state) == before, "a refusal changes nothing"
-            assert not turn.records
-            assert not turn.responses
-            turn.respond(waiter, error.code)
-        self._take(turn)
+            assert not result.records
+            assert not result.responses
+            result.respond(waiter, error.code)
+        self._take(result)
         return waiter
 
     def ask(self, operation: Operation) -> object:
@@ -97,9 +97,9 @@ class World:
             self.now_ms = max(self.now_ms, -(-due_ns // MS))
             for key in self.state.deadlines.take_due(self.now_ms * MS):
                 assert isinstance(key, DueInGroup)
-                turn = self._turn()
-                run_due(self.state, key, turn)
-                self._take(turn)
+                result = self._turn()
+                run_due(self.state, key, result)
+                self._take(result)
                 break
         self.now_ms = end_ms
 
@@ -109,9 +109,9 @@ class World:
         other.now_ms = self.now_ms
         for key, value in self.records:
             replay_group(other.state, key, value)
-        turn = other._turn()
-        arm_loaded(other.state, turn)
-        other._take(turn)
+        result = other._turn()
+        arm_loaded(other.state, result)
+        other._take(result)
         return other
 
     @property
@@ -124,12 +124,12 @@ class World:
         """Return whether there is no deadline."""
         return self.state.deadlines.next_ns() == FOREVER_NS
 
-    def _turn(self) -> Turn:
-        return Turn(self.now_ms * MS, self.now_ms, self.bytes_max)
+    def _turn(self) -> CoordinatorResult:
+        return CoordinatorResult(self.now_ms * MS, self.now_ms, self.bytes_max)
 
-    def _take(self, turn: Turn) -> None:
-        self.records += turn.records
-        for waiter, response in turn.responses:
+    def _take(self, result: CoordinatorResult) -> None:
+        self.records += result.records
+        for waiter, response in result.responses:
             assert isinstance(waiter, int)
             assert waiter not in self.responses, "a waiter is answered once"
             self.responses[waiter] = response

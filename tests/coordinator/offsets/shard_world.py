@@ -16,7 +16,7 @@ from pykafka_core.coordinator.group.offsets.fetch import Fetched, Reader, fetch_
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
+from pykafka_core.coordinator.shard import CoordinatorResult, TransactionEnd, Waiter, Within
 from pykafka_core.errors import KafkaError
 from tests.coordinator.classic.world import BYTES_MAX, MS, SETTINGS, Operation
 
@@ -46,17 +46,17 @@ class ShardWorld:
         """Run an operation; return its immediate response or its error code. Checks that a refusal
         changes nothing.
         """
-        turn, before = self._turn(), self.rows()
+        result, before = self._turn(), self.rows()
         groups = set(self.shard.groups)
         try:
-            operation(self.shard, "waiter", turn)
+            operation(self.shard, "waiter", result)
         except KafkaError as error:
-            assert not turn.records
-            assert not turn.responses
+            assert not result.records
+            assert not result.responses
             assert (self.rows(), set(self.shard.groups)) == (before, groups)
             return error.code
-        self._take(turn)
-        ((waiter, response),) = turn.responses
+        self._take(result)
+        ((waiter, response),) = result.responses
         assert waiter == "waiter"
         return response
 
@@ -93,9 +93,9 @@ class ShardWorld:
         """Let time pass, and run the deadlines that are due."""
         self.now_ms += duration_ms
         while self.shard.deadlines.next_ns() <= self.now_ms * MS:
-            turn = self._turn()
-            self.shard.run_due(turn)
-            self._take(turn)
+            result = self._turn()
+            self.shard.run_due(result)
+            self._take(result)
 
     def reload(self, topic_id: bytes = NO_TOPIC_ID) -> "ShardWorld":
         """Return a world that was loaded from the log. All topics have the same id."""
@@ -113,21 +113,21 @@ class ShardWorld:
         else:
             self.shard.replay_marker(logged[0], committed=logged[1])
 
-    def _turn(self) -> Turn:
-        return Turn(self.now_ms * MS, self.now_ms, self.bytes_max)
+    def _turn(self) -> CoordinatorResult:
+        return CoordinatorResult(self.now_ms * MS, self.now_ms, self.bytes_max)
 
-    def _loaded(self) -> Turn:
-        turn = self._turn()
-        self.shard.loaded(turn)
-        return turn
+    def _loaded(self) -> CoordinatorResult:
+        result = self._turn()
+        self.shard.loaded(result)
+        return result
 
-    def _take(self, turn: Turn) -> None:
-        stamp = turn.stamp
+    def _take(self, result: CoordinatorResult) -> None:
+        stamp = result.stamp
         if isinstance(stamp, TransactionEnd):
-            assert not turn.records
+            assert not result.records
             self.log.append((stamp.producer_id, stamp.committed))
         producer_id = stamp.producer_id if isinstance(stamp, Within) else -1
-        self.log += [(producer_id, *record) for record in turn.records]
+        self.log += [(producer_id, *record) for record in result.records]
 
 
 def commit(
@@ -140,13 +140,13 @@ def commit(
 ) -> Operation:
     """Return an OffsetCommit; by default without a member."""
 
-    def run(state: GroupState, waiter: Waiter, turn: Turn) -> None:
+    def run(state: GroupState, waiter: Waiter, result: CoordinatorResult) -> None:
         stored = [
-            stored_offset(OffsetRecords(group_id, one.topic), one, retention_ms, turn.now_ms)
+            stored_offset(OffsetRecords(group_id, one.topic), one, retention_ms, result.now_ms)
             for one in offsets
         ]
         wanted = Commit(group_id, member_id, None, generation_id, stored, api_version)
-        commit_offsets(wanted, state, waiter, turn)
+        commit_offsets(wanted, state, waiter, result)
 
     return run
 

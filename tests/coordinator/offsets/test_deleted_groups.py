@@ -5,24 +5,24 @@ from functools import partial
 import pytest
 
 from pykafka_core.coordinator.group.classic.delete import delete_group
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.errors import GroupIdNotFoundError
 from tests.coordinator.offsets.shard_world import ShardWorld, at, commit, stored
 
 COUNT, IN_A_TURN = 3_500, 1_000
 
 
-def begin(world: ShardWorld) -> Turn:
+def begin(world: ShardWorld) -> CoordinatorResult:
     """Start the deletion of group ``g``."""
-    turn = world._turn()
-    delete_group("g", world.shard, "deletion", turn)
-    world._take(turn)
-    return turn
+    result = world._turn()
+    delete_group("g", world.shard, "deletion", result)
+    world._take(result)
+    return result
 
 
-def run(world: ShardWorld) -> list[Turn]:
+def run(world: ShardWorld) -> list[CoordinatorResult]:
     """Run turns until the deletion has a response."""
-    turns: list[Turn] = []
+    turns: list[CoordinatorResult] = []
     while not turns or not turns[-1].responses:
         world.now_ms += 1
         turns.append(world._turn())
@@ -46,7 +46,7 @@ def test_deletion_is_answered_after_the_last_tombstone(world: ShardWorld) -> Non
     assert world.ask(partial(delete_group, "g")) == GroupIdNotFoundError.code
     turns = run(world)
     assert turns[-1].responses == [("deletion", "g")]
-    assert max(len(turn.records) for turn in [first, *turns]) <= IN_A_TURN + 1
+    assert max(len(result.records) for result in [first, *turns]) <= IN_A_TURN + 1
     world.end(1, committed=True)
     assert world.rows() == world.reload().rows() == {}
     assert world.reload().shard.groups == {}

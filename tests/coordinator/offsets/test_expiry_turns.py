@@ -6,7 +6,7 @@ import pytest
 
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID
-from pykafka_core.coordinator.shard import TurnFullError
+from pykafka_core.coordinator.shard import BatchFullError
 from tests.coordinator.classic.world import MS, SETTINGS
 from tests.coordinator.offsets.shard_world import ShardWorld, at, commit, delete, stored
 
@@ -32,10 +32,10 @@ def test_many_offsets_are_removed_in_many_turns(go: Callable[[ShardWorld], None]
     removed = []
     while world.shard.groups:
         assert world.shard.deadlines.next_ns() <= world.now_ms * MS
-        turn = world._turn()
-        world.shard.run_due(turn)
-        world._take(turn)
-        removed.append(len(turn.records))
+        result = world._turn()
+        world.shard.run_due(result)
+        world._take(result)
+        removed.append(len(result.records))
         world.now_ms += 2
     # The last record is the tombstone of the group.
     assert max(removed) <= IN_A_TURN + 1
@@ -64,9 +64,9 @@ def test_one_turn_removes_the_offsets_of_deleted_topics_among_many() -> None:
     assert world.ask(commit(*offsets)) is None
     world.shard.topics_deleted({"t0": NO_TOPIC_ID, f"t{COUNT - 1}": NO_TOPIC_ID}, world._turn())
     world.now_ms += 1
-    turn = world._turn()
-    world.shard.run_due(turn)
-    assert len(turn.records) == 2
+    result = world._turn()
+    world.shard.run_due(result)
+    assert len(result.records) == 2
     assert len(world.rows()) == COUNT - 2
     assert world.shard.deadlines.next_ns() > world.now_ms * MS + SECOND_NS
 
@@ -121,5 +121,5 @@ def test_offsets_that_do_not_fit_are_not_all_encoded(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(OffsetRecords, "key", noted)
     every = (("t", number) for number in range(COUNT))
-    assert world.ask(delete("g", *every)) == TurnFullError.code
+    assert world.ask(delete("g", *every)) == BatchFullError.code
     assert 10 < len(made) < 30

@@ -15,7 +15,7 @@ from pykafka_core.errors import (
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.offsets import offset_commit, txn_offset_commit
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, finish
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult, run_to_end
 from pykafka_core.protocol.messages import (
     DeleteTopicsRequest,
     Message,
@@ -104,7 +104,7 @@ class Handled:
         self._unknown = (UnknownTopicIdError if by_id else UnknownTopicOrPartitionError).code
         asked = LocalRequest(lambda _: request, version)
         context = broker.dispatcher._jobs._contexts.committed(asked)
-        self.made: object = finish(handler.handle(context, request))
+        self.made: object = run_to_end(handler.handle(context, request))
         self.expected: set[str] = set()
         """The topics that existed all the time."""
 
@@ -114,14 +114,14 @@ class Handled:
 
     def step(self) -> None:
         """Run the next operation."""
-        made = cast("Coordinate", self.made)
-        results: list[Coordinated] = []
+        made = cast("ShardCalls", self.made)
+        results: list[ShardResult] = []
         (operation,) = made.operations
         self._broker.dispatcher._coordinators.run(operation, results.append)
         self._broker.run()
         now = self._topic_ids()
         self.expected = {name for name in TOPICS if self._ids.get(name, 0) == now.get(name)}
-        self.made = finish(made.reply(results))
+        self.made = run_to_end(made.reply(results))
 
     def check(self) -> None:
         """Check each row's error, and that only the offsets of unchanged topics are stored."""
@@ -157,7 +157,7 @@ def test_commit_stores_only_offsets_of_unchanged_topics(
     change(broker, before)
     request = commit_request(broker, version)
     handled = Handled(broker, offset_commit, request, version)
-    if isinstance(handled.made, Coordinate):
+    if isinstance(handled.made, ShardCalls):
         change(broker, between)
         handled.step()
     handled.check()
@@ -175,7 +175,7 @@ def test_transactional_commit_stores_only_offsets_of_unchanged_topics(
         add_offsets(broker, producer)
     request = txn_commit_request(broker, producer)
     handled = Handled(broker, txn_offset_commit, request, version)
-    while isinstance(handled.made, Coordinate):
+    while isinstance(handled.made, ShardCalls):
         change(broker, between.pop())
         handled.step()
     end(broker, producer, commit=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.errors import UnknownTopicIdError
 from pykafka_core.handlers.offsets import offset_fetch
-from pykafka_core.handlers.outcome import Coordinated, Reserve, finish
+from pykafka_core.handlers.outcome import Reserve, ShardResult, run_to_end
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from tests.coordinator.offsets.test_judged_commits import TOPICS, change, changed_topics
 from tests.handlers.offset_requests import broker_with_topic, commit, topic_id
@@ -32,16 +32,16 @@ def fetched(broker: SimulatedBroker, request: OffsetFetchRequest, between: list[
     """Judge the request, change topics and commit new offsets, then run its operation."""
     asked = LocalRequest(lambda _: request, offset_fetch.IDS_VERSION)
     context = broker.dispatcher._jobs._contexts.committed(asked)
-    made = finish(offset_fetch.handle(context, request))
+    made = run_to_end(offset_fetch.handle(context, request))
     change(broker, between)
     commit_all(broker, NEW_OFFSET)
-    results: list[Coordinated] = []
+    results: list[ShardResult] = []
     (operation,) = made.operations
     broker.dispatcher._coordinators.run(operation, results.append)
     broker.run()
-    reserve = finish(made.reply(results))
+    reserve = run_to_end(made.reply(results))
     assert isinstance(reserve, Reserve)
-    response = finish(reserve.then())
+    response = run_to_end(reserve.then())
     assert isinstance(response, OffsetFetchResponse)
     (group,) = response.groups
     assert group.error_code == 0

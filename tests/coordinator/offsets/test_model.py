@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.coordinator.group.offsets.table import Committed
-from pykafka_core.coordinator.shard import TurnFullError
+from pykafka_core.coordinator.shard import BatchFullError
 from tests.coordinator.offsets.shard_world import Row, ShardWorld, at, commit, delete, stored
 
 GROUPS, TOPICS, PARTITIONS, PRODUCERS = "ab", "xy", range(2), range(2)
@@ -53,7 +53,7 @@ class Life:
     def do_commit(self, group_id: str, chosen: list[tuple[str, int]]) -> None:
         offsets = [at(next(self.numbers), *place) for place in chosen]
         code = self.world.ask(commit(*offsets, group_id=group_id))
-        assert code in (None, TurnFullError.code)
+        assert code in (None, BatchFullError.code)
         if code is None:
             self.groups.add(group_id)
             for new in offsets:
@@ -64,7 +64,7 @@ class Life:
         response = self.world.ask(delete(group_id, *chosen))
         if group_id not in self.groups:
             assert response == 69
-        elif response != TurnFullError.code:
+        elif response != BatchFullError.code:
             assert response == frozenset()
             self.forget({(group_id, *place) for place in chosen})
 

@@ -69,11 +69,11 @@ def test_search_continues_in_the_next_turn() -> None:
     world.now_ms += EXPIRATION_MS
     left = []
     while world.shard.by_id:
-        turn = world.turn()
-        world.shard.run_due(turn)
-        assert len(turn.records) <= SEARCHED_MAX
+        result = world.turn()
+        world.shard.run_due(result)
+        assert len(result.records) <= SEARCHED_MAX
         left.append(len(world.shard.by_id))
-        assert world.shard.deadlines.next_ns() > turn.now_ns
+        assert world.shard.deadlines.next_ns() > result.now_ns
         world.now_ms += 1
     assert left == [SEARCHED_MAX + 1, 1, 0]
     assert world.shard.deadlines.next_ns() == (EXPIRATION_MS + 2 + INTERVAL_MS) * MS

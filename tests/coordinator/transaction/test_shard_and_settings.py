@@ -30,8 +30,8 @@ def test_each_setting_is_read_by_its_name() -> None:
 def test_markers_and_deleted_topics_do_not_change_a_transaction_shard() -> None:
     world = World(transaction(TransactionState.ONGOING))
     shard: Shard = world.shard
-    before, turn = world.dump(), world.turn()
+    before, result = world.dump(), world.turn()
     shard.replay_marker(7, committed=True)
-    shard.topics_deleted({"t": bytes(16)}, turn)
+    shard.topics_deleted({"t": bytes(16)}, result)
     assert world.dump() == before
-    assert not any((turn.records, turn.responses, turn.effects))
+    assert not any((result.records, result.responses, result.effects))

@@ -217,16 +217,16 @@ def test_a_transition_that_is_not_in_the_table_changes_nothing(
 ) -> None:
     world = World()
     world.shard.put(transaction(source))
-    turn = world.turn()
+    result = world.turn()
     if target in FOLLOWING[source]:
-        world.shard.store(transaction(target), turn)
+        world.shard.store(transaction(target), result)
         assert world.one().state is target
-        assert len(turn.records) == 1
+        assert len(result.records) == 1
     else:
         with pytest.raises(AssertionError):
-            world.shard.store(transaction(target), turn)
+            world.shard.store(transaction(target), result)
         assert world.one().state is source
-        assert not turn.records
+        assert not result.records
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,6 @@ def test_many_timeouts_are_spread_over_turns() -> None:
     world = World(*[transaction(ONGOING, transactional_id=f"x{one}") for one in range(50)])
     world.pass_ms(TIMEOUT_MS + 1)
     assert len(world.effects) == 50
-    turn = world.turn()
-    world.shard.run_due(turn)
-    assert not turn.records
+    result = world.turn()
+    world.shard.run_due(result)
+    assert not result.records

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import count
 
 from pykafka_core.coordinator.deadlines import FOREVER_NS
-from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, KeyValue, Waiter
 from pykafka_core.coordinator.transaction.add_partitions import add_partitions
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.end_transaction import end_transaction
@@ -41,7 +41,7 @@ SETTINGS = TransactionSettings(
     remove_expired_interval_ms=HOUR_MS,
 )
 
-Operation = Callable[[Transactions, Waiter, Turn], None]
+Operation = Callable[[Transactions, Waiter, CoordinatorResult], None]
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 
 
@@ -68,15 +68,15 @@ class World:
         """Run an operation; return its response or error code. Checks that a refusal changes
         nothing.
         """
-        turn, before = self.turn(), self.dump()
+        result, before = self.turn(), self.dump()
         try:
-            operation(self.shard, "waiter", turn)
+            operation(self.shard, "waiter", result)
         except KafkaError as error:
             assert self.dump() == before, "a refusal changes nothing"
-            assert not any((turn.records, turn.responses, turn.effects))
+            assert not any((result.records, result.responses, result.effects))
             return error.code
-        self._take(turn)
-        ((waiter, response),) = turn.responses
+        self._take(result)
+        ((waiter, response),) = result.responses
         assert waiter == "waiter"
         return response
 
@@ -85,9 +85,9 @@ class World:
         end_ms = self.now_ms + duration_ms
         while (due_ns := self.shard.deadlines.next_ns()) <= self._ns(end_ms):
             self.now_ms = max(self.now_ms, self.began_ms - (-due_ns // MS))
-            turn = self.turn()
-            self.shard.run_due(turn)
-            self._take(turn)
+            result = self.turn()
+            self.shard.run_due(result)
+            self._take(result)
         self.now_ms = end_ms
 
     def write_markers(self) -> None:
@@ -119,8 +119,8 @@ class World:
         """Return whether no deadline is pending, except that of the expiry."""
         return len(self.shard.deadlines) == 1 and self.shard.deadlines.next_ns() != FOREVER_NS
 
-    def turn(self) -> Turn:
-        return Turn(self._ns(self.now_ms), self.now_ms, self.bytes_max)
+    def turn(self) -> CoordinatorResult:
+        return CoordinatorResult(self._ns(self.now_ms), self.now_ms, self.bytes_max)
 
     def _ns(self, at_ms: int) -> int:
         return (at_ms - self.began_ms) * MS
@@ -132,13 +132,13 @@ class World:
         for key, value in records:
             self.shard.replay(-1, key, value)
         self.records = list(records)
-        turn = self.turn()
-        self.shard.loaded(turn)
-        self._take(turn)
+        result = self.turn()
+        self.shard.loaded(result)
+        self._take(result)
 
-    def _take(self, turn: Turn) -> None:
-        self.records += turn.records
-        for effect in turn.effects:
+    def _take(self, result: CoordinatorResult) -> None:
+        self.records += result.records
+        for effect in result.effects:
             assert isinstance(effect, WriteMarkers)
             self.effects.append(effect)
 

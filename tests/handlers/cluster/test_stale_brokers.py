@@ -4,7 +4,7 @@ import pytest
 
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.protocol.messages import BrokerHeartbeatResponse
 from tests.handlers.cluster_world import SESSION_NS, ClusterWorld
 
@@ -78,7 +78,7 @@ def test_uncommitted_fencing_is_retried() -> None:
 def test_only_the_active_controller_fences() -> None:
     context = ClusterWorld([1]).context()._replace(active=None)
     with pytest.raises(NotControllerError):
-        finish(fence_one(context))
+        run_to_end(fence_one(context))
 
 
 def test_partition_changes_larger_than_one_batch_are_made_in_several(

@@ -1,7 +1,7 @@
 """AlterConfigs, with the responses of Apache Kafka 4.2.1."""
 
 from pykafka_core.handlers.configs import alter_configs
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResponse, ConfigRecord
 from tests.handlers.configs.config_world import new_context
 
@@ -20,7 +20,7 @@ def test_failed_append_fails_only_the_resources_in_it() -> None:
             for name, value in asked
         ]
     )
-    reply = finish(finish(alter_configs.handle(new_context(), request)).reply(56))
+    reply = run_to_end(run_to_end(alter_configs.handle(new_context(), request)).reply(56))
     assert isinstance(reply, AlterConfigsResponse)
     assert [response.error_code for response in reply.responses] == [56, 3]
 
@@ -36,7 +36,7 @@ def test_alter_configs_replaces_all_settings_of_a_resource() -> None:
             )
         ]
     )
-    records = finish(alter_configs.handle(context, request)).records
+    records = run_to_end(alter_configs.handle(context, request)).records
     changes = {r.name: r.value for r in records if isinstance(r, ConfigRecord)}
     assert changes == {"retention.ms": "25", "segment.ms": None}
 
@@ -47,6 +47,6 @@ def test_alter_configs_rejects_loggers() -> None:
             AlterConfigsRequest.AlterConfigsResource(resource_type=LOGGER, resource_name="1")
         ]
     )
-    reply = finish(finish(alter_configs.handle(new_context(), request)).reply(0))
+    reply = run_to_end(run_to_end(alter_configs.handle(new_context(), request)).reply(0))
     assert isinstance(reply, AlterConfigsResponse)
     assert reply.responses[0].error_message == "Unknown resource type 8"

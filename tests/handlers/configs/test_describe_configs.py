@@ -5,7 +5,7 @@ import pytest
 from pykafka_core.config import BrokerConfigs, Scope, settings
 from pykafka_core.handlers.configs import describe_configs
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.protocol.messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
@@ -34,7 +34,7 @@ def describe(
         include_synonyms=True,
         include_documentation=documentation,
     )
-    (result,) = finish(describe_configs.handle(context, request)).results
+    (result,) = run_to_end(describe_configs.handle(context, request)).results
     assert (result.resource_type, result.resource_name) == (kind, name)
     assert isinstance(result, Result)
     return result
@@ -60,7 +60,7 @@ def test_a_value_that_many_resources_have_is_described_once(kind: int) -> None:
         for name in names
     ]
     request = DescribeConfigsRequest(resources=asked, include_synonyms=True)
-    results = finish(describe_configs.handle(context, request)).results
+    results = run_to_end(describe_configs.handle(context, request)).results
     made = {id(config) for result in results for config in result.configs}
     assert len(made) == len(results[0].configs) > 0
     for result in results:

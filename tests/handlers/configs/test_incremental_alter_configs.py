@@ -11,7 +11,7 @@ from pykafka_core.handlers.configs import incremental_alter_configs
 from pykafka_core.handlers.configs.changes import Operation, plan_all
 from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import RECORDS_MAX, finish
+from pykafka_core.handlers.outcome import RECORDS_MAX, run_to_end
 from pykafka_core.metadata.image.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from pykafka_core.protocol.messages import (
     ConfigRecord,
@@ -47,8 +47,8 @@ def alter(
         ],
         validate_only=validate,
     )
-    proposal = finish(incremental_alter_configs.handle(context, request))
-    reply = finish(proposal.reply(0))
+    proposal = run_to_end(incremental_alter_configs.handle(context, request))
+    reply = run_to_end(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     (response,) = reply.responses
     assert (response.resource_type, response.resource_name) == (kind, name)
@@ -300,9 +300,9 @@ def test_resource_named_twice_is_rejected_both_times() -> None:
         ],
     )
     request = IncrementalAlterConfigsRequest(resources=[one, one])
-    proposal = finish(incremental_alter_configs.handle(new_context(), request))
+    proposal = run_to_end(incremental_alter_configs.handle(new_context(), request))
     assert list(proposal.records) == []
-    reply = finish(proposal.reply(0))
+    reply = run_to_end(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     assert [response.error_code for response in reply.responses] == [42, 42]
 
@@ -392,7 +392,7 @@ class Unread:
 
 def test_too_many_resources_are_rejected_before_their_settings_are_read() -> None:
     work = plan_all(new_context(), [Unread()] * (RECORDS_MAX + 1), Mock(), replace=False)
-    assert {plan.outcome(0).error_code for plan in finish(work)} == {44}
+    assert {plan.outcome(0).error_code for plan in run_to_end(work)} == {44}
 
 
 def altered_brokers(*names: str) -> tuple[list[str], list[int]]:
@@ -409,8 +409,8 @@ def altered_brokers(*names: str) -> tuple[list[str], list[int]]:
         for name in names
     ]
     request = IncrementalAlterConfigsRequest(resources=resources)
-    proposal = finish(incremental_alter_configs.handle(new_context(), request))
-    reply = finish(proposal.reply(0))
+    proposal = run_to_end(incremental_alter_configs.handle(new_context(), request))
+    reply = run_to_end(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     records = [record for record in proposal.records if isinstance(record, ConfigRecord)]
     return [r.resource_name for r in records], [response.error_code for response in reply.responses]

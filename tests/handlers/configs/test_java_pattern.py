@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.handlers.configs.java_pattern import is_java_pattern
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 
 TAKEN = [
     *(
@@ -183,12 +183,12 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", TAKEN)
 def test_java_pattern_is_accepted(text: str) -> None:
-    assert finish(is_java_pattern(text))
+    assert run_to_end(is_java_pattern(text))
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:20])
 def test_invalid_java_pattern_is_rejected(text: str) -> None:
-    assert not finish(is_java_pattern(text))
+    assert not run_to_end(is_java_pattern(text))
 
 
 @pytest.mark.parametrize(
@@ -214,4 +214,4 @@ def test_long_expression_is_parsed_in_as_many_slices_as_it_has_tokens(text: str)
 
 @given(st.text(st.sampled_from(r"\ab1Qk<>pLx04u{}()[]^-&|*+?!:=,# "), max_size=30))
 def test_any_text_is_accepted_or_rejected(text: str) -> None:
-    assert finish(is_java_pattern(text)) in (True, False)
+    assert run_to_end(is_java_pattern(text)) in (True, False)

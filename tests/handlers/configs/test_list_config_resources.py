@@ -2,7 +2,7 @@
 
 from pykafka_core.handlers.configs import list_config_resources
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.protocol.messages import ListConfigResourcesRequest
 from tests.handlers.configs.config_world import new_context
 
@@ -10,7 +10,7 @@ TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def listed(context: Context, kinds: list[int]) -> tuple[int, list[tuple[int, str]]]:
-    response = finish(
+    response = run_to_end(
         list_config_resources.handle(context, ListConfigResourcesRequest(resource_types=kinds))
     )
     return response.error_code, [

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from pykafka_core.handlers.groups.list_groups import _reserve
-from pykafka_core.handlers.outcome import Coordinated, Reserve, finish
+from pykafka_core.handlers.outcome import Reserve, ShardResult, run_to_end
 from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     ListGroupsRequest,
@@ -59,7 +59,7 @@ def test_without_the_offsets_topic_there_are_no_groups() -> None:
 def test_loading_shard_returns_an_error_and_a_shard_of_another_node_does_not(
     code: int, expected: int
 ) -> None:
-    made = finish(_reserve([Coordinated(0, {}), Coordinated(code)]))
-    response = finish(made.then()) if isinstance(made, Reserve) else made
+    made = run_to_end(_reserve([ShardResult(0, {}), ShardResult(code)]))
+    response = run_to_end(made.then()) if isinstance(made, Reserve) else made
     assert isinstance(response, ListGroupsResponse)
     assert (response.error_code, response.groups) == (expected, [])

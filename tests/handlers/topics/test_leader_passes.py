@@ -2,7 +2,7 @@
 
 import pytest
 
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.handlers.topics.leader_passes import balance_leaders, elect_leaderless
 from pykafka_core.metadata.elections import ELECTIONS_MAX, leaderless, preferred
 from pykafka_core.metadata.partition_rules import PartitionRules
@@ -98,4 +98,4 @@ def test_pass_runs_in_slices() -> None:
     world.make_topic(*[[1, 2]] * 50)
     steps = balance_leaders(world.context())
     assert sum(1 for _ in steps) == 50
-    assert finish(balance_leaders(world.context())).records == []
+    assert run_to_end(balance_leaders(world.context())).records == []

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from pykafka_core.broker.runtime.turns import TURN_NS
+from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS
 from pykafka_core.coordinator.transaction.list_transactions import TransactionFilters
 from pykafka_core.coordinator.transaction.transaction import Transaction
 from pykafka_core.protocol.messages import (
@@ -74,7 +74,9 @@ def test_many_transactions_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -
         return real_take(filters, transaction, now_ms)
 
     monkeypatch.setattr(TransactionFilters, "take", take)
-    monkeypatch.setattr(broker.core, "now_ns", lambda: now_ns() + next(passed) * TURN_NS // 10)
+    monkeypatch.setattr(
+        broker.core, "now_ns", lambda: now_ns() + next(passed) * TIME_SLICE_NS // 10
+    )
     request = broker.send(ListTransactionsRequest(transactional_id_pattern="idle-1?[0-9]"))
     at_once, busy = 0, True
     while busy or broker.response(request) is None:

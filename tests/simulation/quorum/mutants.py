@@ -26,7 +26,7 @@ from pykafka_core.quorum.log import voters
 from pykafka_core.quorum.log.state import NO_VOTERS, LogState
 from pykafka_core.quorum.roles import NEVER, Candidate, Follower, Leader, Unattached
 from pykafka_core.quorum.rpc import Fetch
-from pykafka_core.quorum.turn import Turn
+from pykafka_core.quorum.transition import Transition
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 from tests.simulation.quorum import world
 from tests.simulation.quorum.world import run_seed
@@ -61,7 +61,9 @@ def a_pre_vote_does_not_compare_the_logs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         election,
         "would_vote",
-        lambda turn, vote: right(turn, vote._replace(last=vote.last._replace(epoch=2**31))),
+        lambda transition, vote: right(
+            transition, vote._replace(last=vote.last._replace(epoch=2**31))
+        ),
     )
 
 
@@ -71,21 +73,25 @@ def a_vote_does_not_compare_the_logs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         election,
         "may_vote",
-        lambda turn, vote: right(turn, vote._replace(last=vote.last._replace(epoch=2**31))),
+        lambda transition, vote: right(
+            transition, vote._replace(last=vote.last._replace(epoch=2**31))
+        ),
     )
 
 
 @wrong_rule
 def logs_are_compared_by_their_length(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(election, "is_up_to_date", lambda turn, last: last.offset >= turn.log.end)
+    patch.setattr(
+        election, "is_up_to_date", lambda transition, last: last.offset >= transition.log.end
+    )
 
 
 @wrong_rule
 def replies_do_not_wait_for_quorum_state(patch: pytest.MonkeyPatch) -> None:
-    def emit(turn: Turn, command: Command) -> None:
-        turn.outputs.append(command)
+    def emit(transition: Transition, command: Command) -> None:
+        transition.outputs.append(command)
 
-    patch.setattr(Turn, "emit", emit)
+    patch.setattr(Transition, "emit", emit)
 
 
 @wrong_rule
@@ -115,10 +121,10 @@ def _begin_with(
 def a_restart_goes_on_as_the_leader_of_its_epoch(patch: pytest.MonkeyPatch) -> None:
     right = replica._start
 
-    def start(turn: Turn) -> None:
-        right(turn)
-        if turn.election.leader_id == turn.key.node_id:
-            transitions.to_leader(turn, frozenset((turn.key.node_id,)))
+    def start(transition: Transition) -> None:
+        right(transition)
+        if transition.election.leader_id == transition.key.node_id:
+            transitions.to_leader(transition, frozenset((transition.key.node_id,)))
 
     patch.setattr(replica, "_start", start)
 
@@ -127,11 +133,11 @@ def a_restart_goes_on_as_the_leader_of_its_epoch(patch: pytest.MonkeyPatch) -> N
 def a_restart_goes_on_as_the_candidate_of_its_epoch(patch: pytest.MonkeyPatch) -> None:
     right = replica._start
 
-    def start(turn: Turn) -> None:
-        right(turn)
-        if turn.election.voted == turn.key and isinstance(turn.role, Unattached):
-            own = frozenset((turn.key.node_id,))
-            turn.role = Candidate(turn.election_deadline(), own, frozenset(), 0)
+    def start(transition: Transition) -> None:
+        right(transition)
+        if transition.election.voted == transition.key and isinstance(transition.role, Unattached):
+            own = frozenset((transition.key.node_id,))
+            transition.role = Candidate(transition.election_deadline(), own, frozenset(), 0)
 
     patch.setattr(replica, "_start", start)
 
@@ -140,13 +146,19 @@ def a_restart_goes_on_as_the_candidate_of_its_epoch(patch: pytest.MonkeyPatch) -
 def a_replaced_disk_keeps_the_vote(patch: pytest.MonkeyPatch) -> None:
     """Voters are identified only by their node ids."""
     patch.setattr(
-        Turn,
+        Transition,
         "is_voter",
-        property(lambda turn: any(turn.key.node_id == voter.node_id for voter in turn.voters)),
+        property(
+            lambda transition: any(
+                transition.key.node_id == voter.node_id for voter in transition.voters
+            )
+        ),
     )
     right = election._vote_error
     patch.setattr(
-        election, "_vote_error", lambda turn, vote: right(turn, vote._replace(voter=turn.key))
+        election,
+        "_vote_error",
+        lambda transition, vote: right(transition, vote._replace(voter=transition.key)),
     )
 
 
@@ -155,37 +167,43 @@ def a_replaced_disk_keeps_the_vote(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_leader_counts_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "own_end", lambda turn: turn.log.end)
+    patch.setattr(leader, "own_end", lambda transition: transition.log.end)
 
 
 @wrong_rule
 def records_of_older_epochs_are_committed_by_counting(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "is_of_own_epoch", lambda turn, end: True)
+    patch.setattr(leader, "is_of_own_epoch", lambda transition, end: True)
 
 
 @wrong_rule
 def a_majority_is_half_of_the_voters(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Turn, "majority", property(lambda turn: max(1, len(turn.voters) // 2)))
+    patch.setattr(
+        Transition, "majority", property(lambda transition: max(1, len(transition.voters) // 2))
+    )
 
 
 @wrong_rule
 def a_leader_alone_goes_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "_unheard_at", lambda turn: NEVER)
+    patch.setattr(leader, "_unheard_at", lambda transition: NEVER)
 
 
 @wrong_rule
 def a_leader_whose_disk_hangs_leads_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "stalls_at", lambda turn: NEVER)
+    patch.setattr(leader, "stalls_at", lambda transition: NEVER)
 
 
 @wrong_rule
 def a_replica_stands_for_election_while_its_disk_hangs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(timeouts, "waits_for_disk", lambda turn: turn.installing)
+    patch.setattr(timeouts, "waits_for_disk", lambda transition: transition.installing)
 
 
 @wrong_rule
 def a_replica_stands_for_election_while_quorum_state_is_written(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(timeouts, "waits_for_disk", lambda turn: turn.installing or bool(turn.log.writes))
+    patch.setattr(
+        timeouts,
+        "waits_for_disk",
+        lambda transition: transition.installing or bool(transition.log.writes),
+    )
 
 
 @wrong_rule
@@ -196,10 +214,10 @@ def a_leader_whose_disk_is_slow_leaves_voters_that_are_as_slow(patch: pytest.Mon
 
 @wrong_rule
 def a_leader_whose_disk_is_slow_leaves_voters_that_only_fetch(patch: pytest.MonkeyPatch) -> None:
-    def note_outpaced(turn: Turn) -> None:
-        role = turn.role
-        if isinstance(role, Leader) and turn.log.writes and role.outpaced_ms == NEVER:
-            turn.role = role._replace(outpaced_ms=turn.came_ms)
+    def note_outpaced(transition: Transition) -> None:
+        role = transition.role
+        if isinstance(role, Leader) and transition.log.writes and role.outpaced_ms == NEVER:
+            transition.role = role._replace(outpaced_ms=transition.came_ms)
 
     patch.setattr(leader, "note_outpaced", note_outpaced)
 
@@ -208,13 +226,13 @@ def a_leader_whose_disk_is_slow_leaves_voters_that_only_fetch(patch: pytest.Monk
 def a_leader_whose_disk_is_slow_leaves_one_faster_voter(patch: pytest.MonkeyPatch) -> None:
     right = leader.note_outpaced
 
-    def note_outpaced(turn: Turn) -> None:
-        role, writes = turn.role, turn.log.writes
+    def note_outpaced(transition: Transition) -> None:
+        role, writes = transition.role, transition.log.writes
         assert isinstance(role, Leader)
         if writes and any(voter.synced_end >= writes[0].end for voter in role.voters):
-            turn.role = role._replace(outpaced_ms=min(role.outpaced_ms, turn.came_ms))
+            transition.role = role._replace(outpaced_ms=min(role.outpaced_ms, transition.came_ms))
         else:
-            right(turn)
+            right(transition)
 
     patch.setattr(leader, "note_outpaced", note_outpaced)
 
@@ -226,27 +244,27 @@ def the_age_of_an_append_begins_at_an_earlier_event(patch: pytest.MonkeyPatch) -
 
 @wrong_rule
 def fetch_of_another_epoch_gets_records(patch: pytest.MonkeyPatch) -> None:
-    def error(turn: Turn, fetch: Fetch) -> int:
-        if isinstance(turn.role, Leader):
-            return fetch_error(turn, fetch._replace(epoch=turn.election.epoch))
-        return fetch_error(turn, fetch)
+    def error(transition: Transition, fetch: Fetch) -> int:
+        if isinstance(transition.role, Leader):
+            return fetch_error(transition, fetch._replace(epoch=transition.election.epoch))
+        return fetch_error(transition, fetch)
 
     patch.setattr(leader, "fetch_error", error)
 
 
 @wrong_rule
 def the_last_fetched_epoch_is_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "diverging_end", lambda turn, fetch: None)
+    patch.setattr(leader, "diverging_end", lambda transition, fetch: None)
 
 
 @wrong_rule
 def a_log_that_begins_later_is_read_from_its_start(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "needs_snapshot", lambda turn, fetch: False)
+    patch.setattr(leader, "needs_snapshot", lambda transition, fetch: False)
 
 
 @wrong_rule
 def a_new_leader_tells_the_high_watermark_that_it_knew(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "told_high_watermark", lambda turn: turn.high_watermark)
+    patch.setattr(leader, "told_high_watermark", lambda transition: transition.high_watermark)
 
 
 # Followers.
@@ -254,7 +272,9 @@ def a_new_leader_tells_the_high_watermark_that_it_knew(patch: pytest.MonkeyPatch
 
 @wrong_rule
 def a_follower_truncates_to_its_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(follower, "truncation_point", lambda turn, diverging: turn.high_watermark)
+    patch.setattr(
+        follower, "truncation_point", lambda transition, diverging: transition.high_watermark
+    )
 
 
 @wrong_rule
@@ -262,16 +282,16 @@ def a_follower_truncates_to_the_leaders_end_of_another_epoch(patch: pytest.Monke
     patch.setattr(
         follower,
         "truncation_point",
-        lambda turn, diverging: min(diverging.offset, turn.log.end),
+        lambda transition, diverging: min(diverging.offset, transition.log.end),
     )
 
 
 @wrong_rule
 def a_high_watermark_is_the_leaders(patch: pytest.MonkeyPatch) -> None:
-    def follow(turn: Turn) -> None:
-        role = turn.role
+    def follow(transition: Transition) -> None:
+        role = transition.role
         if isinstance(role, Follower):
-            turn.high_watermark = max(turn.high_watermark, role.leader_high_watermark)
+            transition.high_watermark = max(transition.high_watermark, role.leader_high_watermark)
 
     patch.setattr(follower, "follow_high_watermark", follow)
     patch.setattr(replica, "follow_high_watermark", follow)
@@ -279,11 +299,18 @@ def a_high_watermark_is_the_leaders(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_follower_reports_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None:
-    def fetch(turn: Turn, node_id: int) -> None:
-        end, last_epoch = turn.log.last
-        wait_ms = turn.config.fetch_wait_ms_max
-        body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark, wait_ms)
-        turn.send(node_id, body)
+    def fetch(transition: Transition, node_id: int) -> None:
+        end, last_epoch = transition.log.last
+        wait_ms = transition.config.fetch_wait_ms_max
+        body = Fetch(
+            transition.key,
+            transition.election.epoch,
+            end,
+            last_epoch,
+            transition.high_watermark,
+            wait_ms,
+        )
+        transition.send(node_id, body)
 
     patch.setattr(timeouts, "fetch", fetch)
 
@@ -293,16 +320,16 @@ def a_follower_reports_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None
 
 @wrong_rule
 def a_voter_that_downloads_a_snapshot_is_taken_for_gone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leader, "note_download", lambda turn, asked: None)
+    patch.setattr(leader, "note_download", lambda transition, asked: None)
 
 
 @wrong_rule
 def a_snapshot_is_served_in_another_epoch(patch: pytest.MonkeyPatch) -> None:
     right = leader.leader_error
 
-    def error(turn: Turn, epoch: int) -> int:
-        asked = isinstance(turn.role, Leader) and epoch < turn.election.epoch
-        return 0 if asked else right(turn, epoch)
+    def error(transition: Transition, epoch: int) -> int:
+        asked = isinstance(transition.role, Leader) and epoch < transition.election.epoch
+        return 0 if asked else right(transition, epoch)
 
     patch.setattr(leader, "leader_error", error)
 
@@ -311,11 +338,13 @@ def a_snapshot_is_served_in_another_epoch(patch: pytest.MonkeyPatch) -> None:
 def a_snapshot_leaves_the_epochs_of_the_log_it_replaces(patch: pytest.MonkeyPatch) -> None:
     right = follower.on_installed
 
-    def installed(turn: Turn, snapshot_id: OffsetAndEpoch | None, voters: VoterSet | None) -> None:
-        epochs = turn.log.epochs
-        right(turn, snapshot_id, voters)
+    def installed(
+        transition: Transition, snapshot_id: OffsetAndEpoch | None, voters: VoterSet | None
+    ) -> None:
+        epochs = transition.log.epochs
+        right(transition, snapshot_id, voters)
         if snapshot_id is not None and epochs:
-            turn.log = turn.log._replace(epochs=epochs)
+            transition.log = transition.log._replace(epochs=epochs)
 
     patch.setattr(replica, "on_installed", installed)
 
@@ -327,8 +356,8 @@ def a_start_keeps_a_log_that_a_snapshot_was_to_replace(patch: pytest.MonkeyPatch
 
 @wrong_rule
 def the_epoch_of_a_snapshot_is_not_compared(patch: pytest.MonkeyPatch) -> None:
-    def needed(turn: Turn, fetch: Fetch) -> bool:
-        return fetch.offset < turn.log.start
+    def needed(transition: Transition, fetch: Fetch) -> bool:
+        return fetch.offset < transition.log.start
 
     patch.setattr(leader, "needs_snapshot", needed)
 
@@ -350,7 +379,7 @@ def a_start_forgets_what_its_newest_snapshot_has_committed(patch: pytest.MonkeyP
 
 @wrong_rule
 def two_changes_of_the_voters_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(voter_changes, "is_change_pending", lambda turn: False)
+    patch.setattr(voter_changes, "is_change_pending", lambda transition: False)
     _append_changes_at_once(patch)
 
 
@@ -358,11 +387,11 @@ def _append_changes_at_once(patch: pytest.MonkeyPatch) -> None:
     """Append after a batch in flight: the wait for it is a second guard of both rules."""
     right = voter_changes.go_on_with_change
 
-    def go_on(turn: Turn) -> None:
-        role = turn.role
+    def go_on(transition: Transition) -> None:
+        role = transition.role
         if isinstance(role, Leader) and role.change is not None and role.change.voters is not None:
-            turn.role = role._replace(in_flight=None)
-        right(turn)
+            transition.role = role._replace(in_flight=None)
+        right(transition)
 
     patch.setattr(timeouts, "go_on_with_change", go_on)
 
@@ -380,18 +409,18 @@ def two_voters_are_removed_at_once(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def voters_are_changed_before_the_epoch_has_committed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(voter_changes, "has_committed_in_epoch", lambda turn: True)
+    patch.setattr(voter_changes, "has_committed_in_epoch", lambda transition: True)
     # Records of a change in an earlier epoch are not committed either.
-    patch.setattr(voter_changes, "is_change_pending", lambda turn: False)
+    patch.setattr(voter_changes, "is_change_pending", lambda transition: False)
     _append_changes_at_once(patch)
 
 
 @wrong_rule
 def a_voter_set_counts_once_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        Turn,
+        Transition,
         "voters",
-        property(lambda turn: turn.log.voter_set_at(turn.high_watermark).keys),
+        property(lambda transition: transition.log.voter_set_at(transition.high_watermark).keys),
     )
 
 
@@ -407,28 +436,28 @@ def a_voter_set_that_is_truncated_still_counts(patch: pytest.MonkeyPatch) -> Non
 
 @wrong_rule
 def a_removed_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(voter_changes, "is_removed", lambda turn: False)
+    patch.setattr(voter_changes, "is_removed", lambda transition: False)
 
 
 @wrong_rule
 def a_leader_that_was_removed_counts_itself(patch: pytest.MonkeyPatch) -> None:
-    def majority_end(turn: Turn) -> int:
-        assert isinstance(turn.role, Leader)
-        own = leader.own_end(turn)
-        ends = sorted((own, *(voter.synced_end for voter in turn.role.voters)), reverse=True)
-        return ends[turn.majority - 1]
+    def majority_end(transition: Transition) -> int:
+        assert isinstance(transition.role, Leader)
+        own = leader.own_end(transition)
+        ends = sorted((own, *(voter.synced_end for voter in transition.role.voters)), reverse=True)
+        return ends[transition.majority - 1]
 
     patch.setattr(leader, "majority_end", majority_end)
 
 
 @wrong_rule
 def a_leader_that_may_be_removed_does_not_stand_for_election(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Turn, "stands", property(lambda turn: turn.is_voter))
+    patch.setattr(Transition, "stands", property(lambda transition: transition.is_voter))
 
 
 @wrong_rule
 def a_voter_that_lags_is_added(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(voter_changes, "is_caught_up", lambda turn, replica: True)
+    patch.setattr(voter_changes, "is_caught_up", lambda transition, replica: True)
 
 
 @wrong_rule

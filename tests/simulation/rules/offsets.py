@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from tests.simulation.rules.ledger import Batch
 
-Place = tuple[str, str, int]
+GroupPartition = tuple[str, str, int]
 """Group, topic and partition."""
 
 
@@ -21,8 +21,8 @@ class OffsetsModel:
     """
 
     def __init__(self) -> None:
-        self._counting: dict[Place, _Logged] = {}
-        self._pending: dict[int, list[tuple[Place, _Logged]]] = {}
+        self._counting: dict[GroupPartition, _Logged] = {}
+        self._pending: dict[int, list[tuple[GroupPartition, _Logged]]] = {}
 
     def offset(self, batch: Batch, position: int, key: Any, value: Any) -> None:
         """Process an offset record; one without a value removes it, and pending ones too."""
@@ -44,6 +44,6 @@ class OffsetsModel:
             if committed and (before is None or before.position < logged.position):
                 self._counting[place] = logged
 
-    def counting(self) -> dict[Place, int]:
+    def counting(self) -> dict[GroupPartition, int]:
         """Return the committed offsets of all groups."""
         return {place: logged.offset for place, logged in self._counting.items()}

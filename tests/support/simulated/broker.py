@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from pykafka_core.broker.start.plan import plan
 from pykafka_core.broker.start.startup import start
+from pykafka_core.broker.start.startup_config import plan
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.registry import ROWS
 from pykafka_core.metadata.image.image import MetadataImage

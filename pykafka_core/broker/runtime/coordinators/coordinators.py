@@ -20,7 +20,7 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.requests.gathering import Gathering, Respond
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.group.group_shard import GroupShard
@@ -29,13 +29,13 @@ from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.errors import NotCoordinatorError
 from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Coordinated,
     GroupOperation,
+    ShardCalls,
     ShardOperation,
-    Slices,
+    ShardResult,
     TransactionOperation,
     TransactionQuestion,
+    Work,
 )
 from pykafka_core.metadata.health import Replicas
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
@@ -46,7 +46,7 @@ class _Slot:
 
     __slots__ = "gathering", "place"
 
-    def __init__(self, gathering: Gathering[Coordinated], place: int) -> None:
+    def __init__(self, gathering: Gathering[ShardResult], place: int) -> None:
         self.gathering = gathering
         self.place = place
 
@@ -54,7 +54,7 @@ class _Slot:
     def lane(self) -> Lane:
         return self.gathering.lane
 
-    def settle(self, result: Coordinated) -> None:
+    def settle(self, result: ShardResult) -> None:
         self.gathering.add(self.place, result)
 
 
@@ -64,7 +64,7 @@ class _Inner:
     __slots__ = ("settle",)
     lane = NO_LANE
 
-    def __init__(self, settle: Callable[[Coordinated], None]) -> None:
+    def __init__(self, settle: Callable[[ShardResult], None]) -> None:
         self.settle = settle
 
 
@@ -155,7 +155,7 @@ class Coordinators:
             make=make_transaction_shard,
         )
 
-    def begin(self, asked: Asked, outcome: Coordinate, respond: Respond) -> Slices[None]:
+    def begin(self, asked: PendingRequest, outcome: ShardCalls, respond: Respond) -> Work[None]:
         """Run a request's operations; ``respond`` is called when all have results."""
         gathering = Gathering(asked, len(outcome.operations), outcome.reply, respond)
         arrived_ns = asked.caller.received_ns or self._core.now_ns()
@@ -168,7 +168,7 @@ class Coordinators:
             asked.park()
             self._requests.when_over(asked, gathering.drop)
 
-    def run(self, operation: ShardOperation, settle: Callable[[Coordinated], None]) -> None:
+    def run(self, operation: ShardOperation, settle: Callable[[ShardResult], None]) -> None:
         """Run an operation that no request needs; ``settle`` gets its result once, unless the
         broker stops.
         """
@@ -209,18 +209,18 @@ class Coordinators:
 
     def on_response(self, waiter: Waiter, response: object) -> None:
         """Deliver the result of an operation; every waiter was created here."""
-        self._settle(waiter, Coordinated(0, response))
+        self._settle(waiter, ShardResult(0, response))
 
     def refused(self, waiter: Waiter, error_code: int) -> None:
         """Deliver the error of an operation."""
-        self._settle(waiter, Coordinated(error_code))
+        self._settle(waiter, ShardResult(error_code))
 
     def committed(self, place: ShardPlace, effect: object) -> None:
         """Execute a committed effect of a shard."""
         assert isinstance(effect, WriteMarkers), "the only effect there is"
         self._markers.begin(place, effect)
 
-    def _settle(self, waiter: Waiter, result: Coordinated) -> None:
+    def _settle(self, waiter: Waiter, result: ShardResult) -> None:
         assert isinstance(waiter, (_Slot, _Inner)), "waiters are made here"
         self._settling.settle(waiter, result)
 
@@ -241,4 +241,4 @@ class Coordinators:
                 return
             case _:
                 assert_never(operation)
-        waiter.settle(Coordinated(NotCoordinatorError.code))
+        waiter.settle(ShardResult(NotCoordinatorError.code))

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.requests.lanes import Lane, Lanes
-from pykafka_core.handlers.outcome import Coordinated
+from pykafka_core.handlers.outcome import ShardResult
 
 AT_ONCE = 256
 """Number of results that are delivered immediately in one turn: as many as a batch of events
@@ -21,7 +21,7 @@ class Waits(Hashable, Protocol):
     def lane(self) -> Lane:
         """The lane of the request."""
 
-    def settle(self, result: Coordinated) -> None:
+    def settle(self, result: ShardResult) -> None:
         """Accept the result. Called once."""
 
 
@@ -32,7 +32,7 @@ class Settling:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._left = Lanes[tuple[Waits, Coordinated]]()
+        self._left = Lanes[tuple[Waits, ShardResult]]()
         self._told = 0
 
     @property
@@ -40,7 +40,7 @@ class Settling:
         """Whether results wait for their delivery."""
         return bool(self._left.arrived)
 
-    def settle(self, waits: Waits, result: Coordinated) -> None:
+    def settle(self, waits: Waits, result: ShardResult) -> None:
         """Deliver a result, now or in a later turn. It is committed, so it never changes."""
         if self._left.arrived or self._told >= AT_ONCE:
             self._left.push(waits.lane, waits, (waits, result))

@@ -34,7 +34,14 @@ from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timer, Timers
 from pykafka_core.broker.safe_logging import SURVIVED, GuardedLogger
 from pykafka_core.coordinator.deadlines import FOREVER_NS
-from pykafka_core.coordinator.shard import KeyValue, Shard, TransactionEnd, Turn, Waiter, Within
+from pykafka_core.coordinator.shard import (
+    CoordinatorResult,
+    KeyValue,
+    Shard,
+    TransactionEnd,
+    Waiter,
+    Within,
+)
 from pykafka_core.errors import (
     BrokerNotAvailableError,
     CoordinatorLoadInProgressError,
@@ -44,7 +51,7 @@ from pykafka_core.errors import (
     UnknownServerError,
     error_of,
 )
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.metadata.health import Replicas
 from pykafka_core.types import PartitionId
 
@@ -144,26 +151,26 @@ class _Batch:
         """Whether the batch has records or a marker to append."""
         return bool(self.records) or isinstance(self.stamp, TransactionEnd)
 
-    def takes(self, turn: Turn, size: int) -> bool:
-        if not turn.records and turn.stamp is None:
+    def takes(self, result: CoordinatorResult, size: int) -> bool:
+        if not result.records and result.stamp is None:
             return True
-        if isinstance(turn.stamp, TransactionEnd) or isinstance(self.stamp, TransactionEnd):
+        if isinstance(result.stamp, TransactionEnd) or isinstance(self.stamp, TransactionEnd):
             return False
-        return self.stamp == turn.stamp and self.bytes_left >= size
+        return self.stamp == result.stamp and self.bytes_left >= size
 
-    def add(self, turn: Turn, size: int, deadlines: Mapping[Hashable, int]) -> None:
-        self.deadlines.append((turn.now_ns, deadlines))
-        self.records += turn.records
-        self.responses += turn.responses
-        if turn.stamp is not None:
-            self.in_its_name += (waiter for waiter, _ in turn.responses)
-        self.effects += turn.effects
+    def add(self, result: CoordinatorResult, size: int, deadlines: Mapping[Hashable, int]) -> None:
+        self.deadlines.append((result.now_ns, deadlines))
+        self.records += result.records
+        self.responses += result.responses
+        if result.stamp is not None:
+            self.in_its_name += (waiter for waiter, _ in result.responses)
+        self.effects += result.effects
         self.bytes_left -= size
         self.size += size
 
 
 class _Queued(NamedTuple, Generic[S]):
-    run: Callable[[S, Waiter, Turn], None]
+    run: Callable[[S, Waiter, CoordinatorResult], None]
     waiter: Waiter
     arrived_ns: int
 
@@ -225,7 +232,7 @@ class ShardHost(Generic[S]):
         self._timer: Timer | None = None
         self._patience: Timer | None = None
         """Ends the wait of operations for a load whose records are not committed soon."""
-        self._replaying: Slices[None] | None = None
+        self._replaying: Work[None] | None = None
         self._load_began_ns = 0
         self._reloads = Reloads()
         self._begin_load()
@@ -241,7 +248,7 @@ class ShardHost(Generic[S]):
         return self._machine is None and self._refusal is None
 
     def submit(
-        self, run: Callable[[S, Waiter, Turn], None], waiter: Waiter, arrived_ns: int
+        self, run: Callable[[S, Waiter, CoordinatorResult], None], waiter: Waiter, arrived_ns: int
     ) -> None:
         """Run an operation now, or when the shard is loaded and below its limits."""
         if self._refusal is not None:
@@ -279,7 +286,7 @@ class ShardHost(Generic[S]):
                 break
         self._resume()
 
-    def carry_on_loading(self) -> Slices[None] | None:
+    def carry_on_loading(self) -> Work[None] | None:
         """Return the replay of the last read, in slices, if it has not started; from now on it
         belongs to the caller.
         """
@@ -296,7 +303,7 @@ class ShardHost(Generic[S]):
         """Remove the data about deleted topics from the machine."""
         if self._machine is not None:
             machine = self._machine
-            self._take(lambda turn: machine.topics_deleted(topics, turn))
+            self._take(lambda result: machine.topics_deleted(topics, result))
 
     # Operations.
 
@@ -308,7 +315,9 @@ class ShardHost(Generic[S]):
             or sum(len(batch.responses) for batch in gathered) > UNCOMMITTED_RESPONSES_MAX
         )
 
-    def _run(self, machine: S, run: Callable[[S, Waiter, Turn], None], waiter: Waiter) -> None:
+    def _run(
+        self, machine: S, run: Callable[[S, Waiter, CoordinatorResult], None], waiter: Waiter
+    ) -> None:
         self._waiters[waiter] = True
         try:
             self._take(partial(run, machine, waiter))
@@ -319,25 +328,27 @@ class ShardHost(Generic[S]):
             self._faults.caught(f"an operation of {self.place}", fault)
             self._fail(UnknownServerError.code)
 
-    def _take(self, run: Callable[[Turn], None], due_ns: int | None = None) -> None:
-        turn = Turn(self._core.now_ns(), self._core.time_ms(), self._bytes_max, due_ns)
-        run(turn)
-        self._gather(turn)
+    def _take(self, run: Callable[[CoordinatorResult], None], due_ns: int | None = None) -> None:
+        result = CoordinatorResult(
+            self._core.now_ns(), self._core.time_ms(), self._bytes_max, due_ns
+        )
+        run(result)
+        self._gather(result)
         if not self._queue:
             self._arm()
 
-    def _gather(self, turn: Turn) -> None:
+    def _gather(self, result: CoordinatorResult) -> None:
         """Add an operation's results to a batch; deliver them at once if nothing is pending."""
         deadlines = {} if self._machine is None else self._machine.deadlines.take_set()
-        if not turn.is_written and self._in_flight is None and not self._gathered:
-            self._release(turn)
+        if not result.is_written and self._in_flight is None and not self._gathered:
+            self._release(result)
             return
-        if not (turn.is_written or turn.responses or turn.effects):
+        if not (result.is_written or result.responses or result.effects):
             return
-        size = self._bytes_max - turn.bytes_left
-        if not self._gathered or not self._gathered[-1].takes(turn, size):
-            self._gathered.append(_Batch(self._bytes_max, turn.stamp))
-        self._gathered[-1].add(turn, size, deadlines)
+        size = self._bytes_max - result.bytes_left
+        if not self._gathered or not self._gathered[-1].takes(result, size):
+            self._gathered.append(_Batch(self._bytes_max, result.stamp))
+        self._gathered[-1].add(result, size, deadlines)
         self._ready(self)
 
     def _resume(self) -> None:
@@ -353,9 +364,9 @@ class ShardHost(Generic[S]):
         """Deliver an error after the pending batches: the operation may have read uncommitted
         state.
         """
-        turn = Turn(self._core.now_ns(), 0, self._bytes_max)
-        turn.respond(waiter, error_code)
-        self._gather(turn)
+        result = CoordinatorResult(self._core.now_ns(), 0, self._bytes_max)
+        result.respond(waiter, error_code)
+        self._gather(result)
 
     # Appends.
 
@@ -396,7 +407,7 @@ class ShardHost(Generic[S]):
             self._respond([(waiter, error_code) for waiter in batch.in_its_name])
         self._fail((NotCoordinatorError if not_here else CoordinatorNotAvailableError).code)
 
-    def _release(self, done: _Batch | Turn) -> None:
+    def _release(self, done: _Batch | CoordinatorResult) -> None:
         if isinstance(done, _Batch) and self._machine is not None:
             now_ns = self._core.now_ns()
             for since_ns, deadlines in done.deadlines:
@@ -462,7 +473,7 @@ class ShardHost(Generic[S]):
         self._replaying = self._replay(machine, read)
         self._ready(self)
 
-    def _replay(self, machine: S, read: RecordsRead) -> Slices[None]:
+    def _replay(self, machine: S, read: RecordsRead) -> Work[None]:
         try:
             for record in RecordBatchReader(read.records, start=read.offset, control=True):
                 _replay_one(machine, record)

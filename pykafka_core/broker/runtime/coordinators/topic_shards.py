@@ -8,10 +8,10 @@ from typing import Generic, Protocol, TypeVar
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.coordinators.shard_host import ShardHost, ShardPlace
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.turns import advanced
+from pykafka_core.broker.runtime.time_slice import advanced
 from pykafka_core.coordinator.shard import Shard
 from pykafka_core.errors import NotCoordinatorError
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.metadata.image.image import MetadataImage, Topic
 from pykafka_core.types import RESOURCE_TOPIC
 
@@ -64,7 +64,7 @@ class TopicShards(Generic[S]):
         self._ready: dict[ShardHost[S], None] = {}
         """Hosts with records to replay or to append, or with queued operations, in the order of
         their calls of `ready`."""
-        self._loading: deque[Slices[None]] = deque()
+        self._loading: deque[Work[None]] = deque()
         self._followed: Topic | None = None
         self._bytes_max = 0
         self.follow(publisher.image)

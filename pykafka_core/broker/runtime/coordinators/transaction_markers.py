@@ -40,7 +40,7 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.timers import Timer, Timers
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.coordinator.group.offsets.transaction import end_transaction
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, TurnFullError, Waiter
+from pykafka_core.coordinator.shard import BatchFullError, CoordinatorResult, TransactionEnd, Waiter
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.markers_written import markers_written
 from pykafka_core.coordinator.transaction.state import Transactions
@@ -59,9 +59,9 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.outcome import (
-    Coordinated,
     GroupOperation,
     ShardOperation,
+    ShardResult,
     TransactionOperation,
 )
 from pykafka_core.metadata.image.image import MetadataImage
@@ -90,7 +90,7 @@ requests the markers again."""
 
 _log = GuardedLogger(__name__)
 
-Run = Callable[[ShardOperation, Callable[[Coordinated], None]], None]
+Run = Callable[[ShardOperation, Callable[[ShardResult], None]], None]
 """`Coordinators.run`."""
 
 
@@ -305,7 +305,7 @@ class TransactionMarkers:
             codes = MarkerCodes([UnknownServerError.code] * len(markers))
             self._completions.complete(token, Completed(0, -1, codes))
 
-    def _on_own(self, ending: _Ending, index: int, result: Coordinated) -> None:
+    def _on_own(self, ending: _Ending, index: int, result: ShardResult) -> None:
         self._note(ending, (GROUP_TOPIC, index), result.error_code)
         ending.waiting -= 1
         self._go_on(ending)
@@ -362,7 +362,9 @@ class TransactionMarkers:
         operation = TransactionOperation(ending.place.partition, partial(self._complete, ending))
         self._run(operation, partial(self._on_complete, ending))
 
-    def _complete(self, ending: _Ending, state: Transactions, waiter: Waiter, turn: Turn) -> None:
+    def _complete(
+        self, ending: _Ending, state: Transactions, waiter: Waiter, result: CoordinatorResult
+    ) -> None:
         """Complete the transaction, unless its shard was loaded again: that has requested markers,
         which would follow the end of the transaction.
         """
@@ -371,8 +373,8 @@ class TransactionMarkers:
         effect = ending.effect
         producer = effect.producer_id, effect.producer_epoch
         try:
-            markers_written(effect.transactional_id, *producer, state, waiter, turn)
-        except TurnFullError:
+            markers_written(effect.transactional_id, *producer, state, waiter, result)
+        except BatchFullError:
             # Not UNKNOWN_SERVER_ERROR, the error of a dropped shard, because this error is retried.
             raise RecordListTooLargeError from None
 
@@ -383,7 +385,7 @@ class TransactionMarkers:
         write = partial(self._write_soon, ending)
         ending.timer = self._timers.once("transaction markers", due_ns, write)
 
-    def _on_complete(self, ending: _Ending, result: Coordinated) -> None:
+    def _on_complete(self, ending: _Ending, result: ShardResult) -> None:
         if not self._is_current(ending):
             return
         code = result.error_code

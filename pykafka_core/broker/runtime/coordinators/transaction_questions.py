@@ -29,15 +29,15 @@ from pykafka_core.coordinator.transaction.transaction import TV2
 from pykafka_core.coordinator.transaction.verify_partitions import verify_partitions
 from pykafka_core.errors import CoordinatorNotAvailableError
 from pykafka_core.handlers.coordinators.shards import RunTransaction
-from pykafka_core.handlers.outcome import Coordinated, TransactionOperation, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionOperation, TransactionQuestion
 from pykafka_core.metadata.image.image import NO_LEADER
 from pykafka_core.types import TRANSACTION_TOPIC
 
-Settle = Callable[[Coordinated], None]
+Settle = Callable[[ShardResult], None]
 """Called once with the result of a query."""
 
 
-class _Asked(NamedTuple):
+class _PendingQuestion(NamedTuple):
     question: TransactionQuestion
     settle: Settle
 
@@ -65,7 +65,7 @@ class TransactionQuestions:
         self._node_id = node_id
         self._publisher = publisher
         self._run = run
-        self._elsewhere = BatchedRequests[_Asked](
+        self._elsewhere = BatchedRequests[_PendingQuestion](
             channel,
             faults,
             api=ADD_PARTITIONS_TO_TXN,
@@ -87,17 +87,17 @@ class TransactionQuestions:
         """
         topic = self._publisher.image.topics.by_name.get(TRANSACTION_TOPIC)
         if topic is None or not topic.partitions:
-            settle(Coordinated(CoordinatorNotAvailableError.code))
+            settle(ShardResult(CoordinatorNotAvailableError.code))
             return
         index = coordinator_partition(question.transactional_id, len(topic.partitions))
         partition = topic.partitions.get(index)
         leader = NO_LEADER if partition is None else partition.leader
         if leader == NO_LEADER:
-            settle(Coordinated(CoordinatorNotAvailableError.code))
+            settle(ShardResult(CoordinatorNotAvailableError.code))
         elif leader == self._node_id:
             self._run(TransactionOperation(index, _operation(question)), settle)
         else:
-            self._elsewhere.put(leader, _Asked(question, settle))
+            self._elsewhere.put(leader, _PendingQuestion(question, settle))
 
     @property
     def is_busy(self) -> bool:
@@ -125,7 +125,7 @@ def _operation(question: TransactionQuestion) -> RunTransaction:
     return partial(verify_partitions, *wanted)
 
 
-def _settle(all_asked: Sequence[_Asked], response: BrokerResponse) -> None:
+def _settle(all_asked: Sequence[_PendingQuestion], response: BrokerResponse) -> None:
     results = results_of([one.question for one in all_asked], response)
     for one, result in zip(all_asked, results, strict=True):
         one.settle(result)

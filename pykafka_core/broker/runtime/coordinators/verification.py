@@ -13,7 +13,7 @@ from pykafka_core.errors import (
     ConcurrentTransactionsError,
     UnknownTopicOrPartitionError,
 )
-from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionQuestion
 
 RETRY_NS = 2_000_000
 """Delay before the first retry: the previous transaction usually completes soon, and clients start
@@ -23,17 +23,17 @@ RETRY_NS_MAX = 20_000_000
 delays the ends of all transactions, and a thousand queries every 2 ms would fill the control
 thread's time."""
 
-Ask = Callable[[TransactionQuestion, Callable[[Coordinated], None]], None]
+Ask = Callable[[TransactionQuestion, Callable[[ShardResult], None]], None]
 """`Coordinators.run`."""
 
-_Place = tuple[str, int]
+_TopicPartition = tuple[str, int]
 
 
 class _Verified(NamedTuple):
     """An event, and the names of its partitions; None for one whose topic does not exist."""
 
     event: VerifyTransaction
-    places: Sequence[_Place | None]
+    places: Sequence[_TopicPartition | None]
     give_up_ns: int
     pause_ns: int = RETRY_NS
 
@@ -80,7 +80,7 @@ class Verification:
         )
         self._ask_coordinator(question, partial(self._on_result, asked))
 
-    def _on_result(self, asked: _Verified, result: Coordinated) -> None:
+    def _on_result(self, asked: _Verified, result: ShardResult) -> None:
         code, now_ns = result.error_code, self._core.now_ns()
         if code == ConcurrentTransactionsError.code and now_ns < asked.give_up_ns:
             pause_ns = min(2 * asked.pause_ns, RETRY_NS_MAX)
@@ -90,7 +90,7 @@ class Verification:
         codes = result.value
         self._respond(asked, code, codes if isinstance(codes, dict) else {})
 
-    def _respond(self, asked: _Verified, code: int, codes: dict[_Place, int]) -> None:
+    def _respond(self, asked: _Verified, code: int, codes: dict[_TopicPartition, int]) -> None:
         missing = UnknownTopicOrPartitionError.code
         responses = [
             missing if place is None else code or codes.get(place, NONE) for place in asked.places

@@ -14,7 +14,7 @@ from pykafka_core.errors import (
     NetworkError,
     OperationNotAttemptedError,
 )
-from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionQuestion
 from pykafka_core.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 ADD_PARTITIONS_TO_TXN = BrokerApi(24, (4, 5), "transaction verification")
@@ -49,19 +49,19 @@ def _transaction(
 
 def results_of(
     questions: Sequence[TransactionQuestion], response: BrokerResponse
-) -> Iterator[Coordinated]:
+) -> Iterator[ShardResult]:
     """Yield the result of each query, mapped as by ``AddPartitionsToTxnManager``.
 
     If all partitions have the same error code, it is the code of the query.
     """
     message = response.message
     if response.error_code or not isinstance(message, AddPartitionsToTxnResponse):
-        yield from (Coordinated(NetworkError.code) for _ in questions)
+        yield from (ShardResult(NetworkError.code) for _ in questions)
     elif message.error_code:
         code = message.error_code
         is_refused = code == ClusterAuthorizationFailedError.code
         told = InvalidTxnStateError.code if is_refused else code
-        yield from (Coordinated(told) for _ in questions)
+        yield from (ShardResult(told) for _ in questions)
     else:
         found = {one.transactional_id: one for one in message.results_by_transaction}
         for question in questions:
@@ -71,7 +71,7 @@ def results_of(
 def _result(
     question: TransactionQuestion,
     found: AddPartitionsToTxnResponse.AddPartitionsToTxnResult | None,
-) -> Coordinated:
+) -> ShardResult:
     rows = {
         (topic.name, row.partition_index): row.partition_error_code
         for topic in (found.topic_results if found is not None else ())
@@ -90,7 +90,7 @@ def _told(code: int | None) -> int:
     return code
 
 
-def _of_all(codes: Mapping[tuple[str, int], int]) -> Coordinated:
+def _of_all(codes: Mapping[tuple[str, int], int]) -> ShardResult:
     different = set(codes.values())
     (code,) = different if len(different) == 1 else (0,)
-    return Coordinated(code) if code else Coordinated(0, codes)
+    return ShardResult(code) if code else ShardResult(0, codes)

@@ -21,10 +21,10 @@ from pykafka_core.broker.runtime.membership.resignation import (
 )
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS, advanced
 from pykafka_core.broker.runtime.timers import NS_PER_MS
-from pykafka_core.broker.runtime.turns import TURN_NS, advanced
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.metadata.directories import LOST
 from pykafka_core.metadata.image.features import DIRECTORY_ASSIGNMENT_LEVEL, METADATA_VERSION
 from pykafka_core.metadata.image.image import MetadataImage
@@ -198,11 +198,11 @@ class Assignments:
         self._is_wanted = False
         self._advance(self._review(), 0)
 
-    def _advance(self, review: Slices[None], spent_ns: int) -> None:
+    def _advance(self, review: Work[None], spent_ns: int) -> None:
         """Continue a look for one turn; the thread handles other events between turns."""
         begun_ns, is_over = self._core.now_ns(), True
         try:
-            is_over = advanced(review, self._core, begun_ns + TURN_NS)
+            is_over = advanced(review, self._core, begun_ns + TIME_SLICE_NS)
         finally:
             now_ns = self._core.now_ns()
             spent_ns += now_ns - begun_ns
@@ -214,7 +214,7 @@ class Assignments:
         elif self._is_wanted:
             self._later()
 
-    def _review(self) -> Slices[None]:
+    def _review(self) -> Work[None]:
         """Ask for the changes that are due."""
         self._is_watching = True
         if self._is_asking or not self._may_ask(self._publisher.image):

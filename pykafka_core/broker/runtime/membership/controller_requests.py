@@ -14,11 +14,11 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.requests.jobs import Jobs
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import CoordinatorNotAvailableError, TopicAlreadyExistsError
 from pykafka_core.handlers.context import ProducerIds
-from pykafka_core.handlers.outcome import Propose, Reply
+from pykafka_core.handlers.outcome import MetadataWrite, Reply
 from pykafka_core.protocol.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -69,7 +69,7 @@ class Prerequisites:
         self._has_topic = has_topic
         jobs.propose = self.take
 
-    def take(self, asked: Asked, outcome: Propose) -> None:
+    def take(self, asked: PendingRequest, outcome: MetadataWrite) -> None:
         """Request the topic or the block that the records of ``outcome`` would create."""
         if not outcome.records:
             self._respond(asked, outcome, 0)
@@ -98,14 +98,14 @@ class Prerequisites:
             self._producer_ids.grant(response.producer_id_start, response.producer_id_len)
         done(is_given)
 
-    def _on_ids(self, asked: Asked, refusal: Reply, is_given: bool) -> None:
+    def _on_ids(self, asked: PendingRequest, refusal: Reply, is_given: bool) -> None:
         if is_given:
             self._jobs.take(asked)
         else:
             self._jobs.respond(asked, lambda: refusal)
 
     def _on_topic(
-        self, asked: Asked, outcome: Propose, name: str, response: Message | None
+        self, asked: PendingRequest, outcome: MetadataWrite, name: str, response: Message | None
     ) -> None:
         response = cast("CreateTopicsResponse | None", response)
         code = (
@@ -116,7 +116,7 @@ class Prerequisites:
         else:
             self._respond(asked, outcome, code)
 
-    def _look(self, asked: Asked, outcome: Propose, name: str, looks: int) -> None:
+    def _look(self, asked: PendingRequest, outcome: MetadataWrite, name: str, looks: int) -> None:
         if self._has_topic(name):
             self._jobs.take(asked)
         elif not looks:
@@ -126,7 +126,7 @@ class Prerequisites:
             again = partial(self._look, asked, outcome, name, looks - 1)
             self._timers.once(f"a look for {name}", due_ns, again)
 
-    def _respond(self, asked: Asked, outcome: Propose, code: int) -> None:
+    def _respond(self, asked: PendingRequest, outcome: MetadataWrite, code: int) -> None:
         self._jobs.respond(asked, partial(outcome.reply, code))
 
 

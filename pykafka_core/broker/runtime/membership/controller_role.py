@@ -19,8 +19,8 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.requests import (
-    Asked,
     LocalRequest,
+    PendingRequest,
     RemoteRequest,
     admitted,
 )
@@ -29,7 +29,7 @@ from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.errors import InvalidRequestError, NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one
 from pykafka_core.handlers.context import ActiveController, Context
-from pykafka_core.handlers.outcome import Outcome, Propose, finish
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome, run_to_end
 from pykafka_core.handlers.registry import (
     CONTROLLER_ROWS,
     FORWARDED,
@@ -148,11 +148,11 @@ class ControllerRole:
         else:
             self._jobs.take(inner)
 
-    def _respond(self, asked: Asked, message: Message | None) -> None:
+    def _respond(self, asked: PendingRequest, message: Message | None) -> None:
         if message is None:
             self._foundation.requests.abandon(asked, NotControllerError.code)
         else:
-            finish(self._foundation.requests.respond(asked, message))
+            run_to_end(self._foundation.requests.respond(asked, message))
 
     # The active controller.
 
@@ -198,7 +198,7 @@ class ControllerRole:
             records.append(AbortTransactionRecord())
         if not self._publisher.image.features:
             records += with_min_isr(self._bootstrap, context.settings.int(MIN_ISR))
-        return Propose(records, lambda code: BrokerHeartbeatResponse(error_code=code))
+        return MetadataWrite(records, lambda code: BrokerHeartbeatResponse(error_code=code))
 
     def _arm(self, active: ActiveController) -> None:
         """Set the timer for the end of the next session."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pykafka_core.broker.runtime.requests.requests import Call, RemoteRequest
 from pykafka_core.errors import InvalidRequestError
 from pykafka_core.handlers.context import Caller, Context
-from pykafka_core.handlers.outcome import Outcome, Reserve, Slices, Steps, finish
+from pykafka_core.handlers.outcome import HandlerWork, Outcome, Reserve, Work, run_to_end
 from pykafka_core.handlers.registry import Row, handler_of
 from pykafka_core.protocol import MessageEncoder, ProtocolError, decode_request, is_flexible
 from pykafka_core.protocol.messages import EnvelopeRequest, EnvelopeResponse, Message
@@ -68,18 +68,18 @@ class EnvelopedRequest:
         frame = self._frame
         return decode_request(frame.api_key, frame.api_version, frame.body)
 
-    def decide(self, context: Context) -> Outcome | Steps:
+    def decide(self, context: Context) -> Outcome | HandlerWork:
         """Decode the request and call its handler."""
         return handler_of(self._frame.api_key)(context._replace(is_forwarded=True), self.decode())
 
-    def respond(self, message: Message) -> Slices[Reserve | None]:
+    def respond(self, message: Message) -> Work[Reserve | None]:
         """Send the response in its envelope, or an envelope that has its memory now."""
         is_wrapped = isinstance(message, EnvelopeResponse)
         envelope = message if is_wrapped else (yield from self._wrapped(message))
         work = self._outer.respond(envelope)
         return None if work is None else (yield from work)
 
-    def _wrapped(self, message: Message) -> Slices[EnvelopeResponse]:
+    def _wrapped(self, message: Message) -> Work[EnvelopeResponse]:
         frame = self._frame
         encoder = MessageEncoder(message, frame.api_version)
         while (body := encoder.write(FIELDS_AT_ONCE)) is None:
@@ -94,7 +94,7 @@ class EnvelopedRequest:
 
     def abandon(self, error_code: int) -> None:
         """Send the broker an error without a response for the client."""
-        finish(self._outer.respond(EnvelopeResponse(response_data=None, error_code=error_code)))
+        run_to_end(self._outer.respond(EnvelopeResponse(response_data=None, error_code=error_code)))
 
     def admit(self) -> bool:
         """Reserve memory for the decoded envelope."""

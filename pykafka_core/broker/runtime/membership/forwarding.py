@@ -15,9 +15,13 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import Asked, LocalRequest, RemoteRequest
+from pykafka_core.broker.runtime.requests.requests import (
+    LocalRequest,
+    PendingRequest,
+    RemoteRequest,
+)
 from pykafka_core.errors import RequestTimedOutError, UnknownServerError
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.protocol import encode_message, is_flexible
 from pykafka_core.protocol.messages import (
     DefaultPrincipalData,
@@ -43,7 +47,7 @@ class Forwarding:
         self._channel = channel
         self._requests = requests
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: PendingRequest) -> None:
         """Forward a request that is in the table of open requests."""
         asked.queue()
         if isinstance(asked, RemoteRequest):
@@ -63,7 +67,7 @@ class Forwarding:
 
     def _ask(
         self,
-        asked: Asked,
+        asked: PendingRequest,
         api: ControllerApi,
         request: Message,
         on_response: Callable[[Message | None], object],
@@ -85,7 +89,7 @@ class Forwarding:
         if response is None:
             self._requests.abandon(asked, RequestTimedOutError.code)
         else:
-            finish(self._requests.respond(asked, response))
+            run_to_end(self._requests.respond(asked, response))
 
 
 def _frame(asked: RemoteRequest) -> bytes:

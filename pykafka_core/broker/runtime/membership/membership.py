@@ -24,7 +24,7 @@ from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.requests.jobs import Jobs
-from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest
+from pykafka_core.broker.runtime.requests.requests import PendingRequest, RemoteRequest
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers.context import ProducerIds
@@ -122,11 +122,11 @@ class Membership:
         """Submit a request to change the voters to the quorum, which this node leads."""
         self._driver.take(asked)
 
-    def send_on(self, asked: Asked) -> None:
+    def send_on(self, asked: PendingRequest) -> None:
         """Forward a request to the active controller on another node."""
         self._forwarding.take(asked)
 
-    def _pass_on(self, asked: Asked) -> bool:
+    def _pass_on(self, asked: PendingRequest) -> bool:
         """Forward a request to the next controller after this one has resigned.
 
         Returns False for a request that was sent directly to a controller: its client finds the

@@ -9,7 +9,7 @@ from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.runtime.timers import Timer
 from pykafka_core.errors import NONE
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose, Slices
+from pykafka_core.handlers.outcome import MetadataWrite, Work
 from pykafka_core.handlers.topics.leader_passes import balance_leaders, elect_leaderless
 from pykafka_core.metadata.elections import ELECTIONS_MAX
 from pykafka_core.protocol.messages import ElectLeadersResponse, Message
@@ -20,7 +20,7 @@ class LeaderPass(NamedTuple):
 
     name: str
     interval_ms: int
-    decide: Callable[[Context], Slices[Propose]]
+    decide: Callable[[Context], Work[MetadataWrite]]
 
 
 def leader_passes(balance_s: int, leaderless_ms: int) -> tuple[LeaderPass, ...]:
@@ -74,7 +74,7 @@ class LeaderPasses:
     def _make(self, made: LeaderPass) -> None:
         is_full = False
 
-        def decide(context: Context) -> Slices[Propose]:
+        def decide(context: Context) -> Work[MetadataWrite]:
             nonlocal is_full
             proposed = yield from made.decide(context)
             is_full = len(proposed.records) >= ELECTIONS_MAX

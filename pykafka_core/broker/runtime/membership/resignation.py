@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from pykafka_core.broker.runtime.membership.trust import GRACE_NS, Trust
 from pykafka_core.errors import EligibleLeadersNotAvailableError
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.metadata.directories import LOST, lost_by
 from pykafka_core.metadata.health import Replicas, State
 from pykafka_core.metadata.image.image import MetadataImage, Partition, Topic
@@ -57,7 +57,7 @@ class Change(NamedTuple):
         return self.topic_id, self.partition
 
 
-class _Asked(NamedTuple):
+class _LastResponse(NamedTuple):
     """The last response for a partition: when it came, and the pause after a refusal."""
 
     at_ns: int
@@ -84,7 +84,7 @@ class Resignation:
         self._disk = Trust()
         self._is_full = False
         self._stalls: dict[PartitionId, Trust] = {}
-        self._asked: dict[PartitionId, _Asked] = {}
+        self._asked: dict[PartitionId, _LastResponse] = {}
 
     # Events.
 
@@ -116,11 +116,11 @@ class Resignation:
         """The controller has responded for a partition, or its time is over, which is a refusal."""
         pause_ns = 0
         if is_refused:
-            before = self._asked.get(change.place, _Asked(0, 0)).refused_for_ns
+            before = self._asked.get(change.place, _LastResponse(0, 0)).refused_for_ns
             pause_ns = min(
                 max(2 * before, self._heartbeat_ns), PAUSE_HEARTBEATS_MAX * self._heartbeat_ns
             )
-        self._asked[change.place] = _Asked(now_ns, pause_ns)
+        self._asked[change.place] = _LastResponse(now_ns, pause_ns)
 
     # State.
 
@@ -152,7 +152,7 @@ class Resignation:
 
     def changes(
         self, now_ns: int, image: MetadataImage, rules: PartitionRules
-    ) -> Slices[list[Change]]:
+    ) -> Work[list[Change]]:
         """The changes to ask for now; those of leaders come first."""
         self._forget(now_ns)
         followed: list[Change] = []

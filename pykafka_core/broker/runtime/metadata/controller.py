@@ -32,8 +32,8 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort, Replaced
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import Asked
-from pykafka_core.broker.runtime.turns import advanced
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.time_slice import advanced
 from pykafka_core.broker.safe_logging import SURVIVED, GuardedLogger
 from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.errors import (
@@ -44,7 +44,7 @@ from pykafka_core.errors import (
     UnknownServerError,
     error_of,
 )
-from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Reply, Slices, collect
+from pykafka_core.handlers.outcome import LogCommands, MetadataWrite, Outcome, Reply, Work, collect
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.records.codec import encode
@@ -87,7 +87,7 @@ clients may send them without limit."""
 
 _NO_OP = encode(NoOpRecord())
 
-Parked = Propose | Reply
+Parked = MetadataWrite | Reply
 """The response to a request once its batch is committed."""
 
 
@@ -102,9 +102,9 @@ class _Batch:
         self.size = 0
         self.is_full = False
         self.kraft_version: int | None = None
-        self.parked: list[tuple[Asked, Parked]] = []
+        self.parked: list[tuple[PendingRequest, Parked]] = []
 
-    def add(self, records: Sequence[Message]) -> Slices[bool]:
+    def add(self, records: Sequence[Message]) -> Work[bool]:
         """Add all ``records``; return False if they do not fit.
 
         After an exception none are added.
@@ -126,13 +126,13 @@ class _Batch:
         """Return the number of requests with records."""
         return sum(1 for _ in self._proposing())
 
-    def _proposing(self) -> Iterator[Asked]:
+    def _proposing(self) -> Iterator[PendingRequest]:
         for asked, outcome in self.parked:
-            if isinstance(outcome, Propose) and outcome.records:
+            if isinstance(outcome, MetadataWrite) and outcome.records:
                 yield asked
 
 
-def need_of(asked: Iterable[Asked], records: Iterable[Message]) -> Need:
+def need_of(asked: Iterable[PendingRequest], records: Iterable[Message]) -> Need:
     """Return how much of the reserve a batch of these requests may use; ``records`` are not
     empty.
     """
@@ -181,14 +181,14 @@ class Controller:
         self._faults = faults
         self._reserve = reserve
         self._must_append = must_append
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[PendingRequest] = deque()
         self._alone = 0
         """Number of requests at the head of the queue that each get their own batch."""
-        self._work: Slices[None] | None = None
+        self._work: Work[None] | None = None
         """The batch that is being built or published."""
         self._deadline_ns = 0
         self._in_flight: _Batch | None = None
-        self.passed_on: Callable[[Asked], bool] = _not_passed_on
+        self.passed_on: Callable[[PendingRequest], bool] = _not_passed_on
         """Forwards a request to the next controller if possible; else the request fails with
         NOT_CONTROLLER."""
         quorum.proposal_end.rejected = self._on_rejected
@@ -213,7 +213,7 @@ class Controller:
             and self._waiting[0].admit()
         )
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: PendingRequest) -> None:
         """Queue a request."""
         asked.queue()
         self._waiting.append(asked)
@@ -227,7 +227,7 @@ class Controller:
         if work is not None and advanced(work, self._core, deadline_ns) and self._work is work:
             self._work = None
 
-    def _next(self) -> Slices[None] | None:
+    def _next(self) -> Work[None] | None:
         committed = self._quorum.take_committed()
         if isinstance(committed, Replaced):
             return self._publisher.replace(committed.replay)
@@ -259,7 +259,7 @@ class Controller:
         if is_idle and not self._is_kept_from(Need.GROWTH):
             self._quorum.propose(Proposal((), (_NO_OP,)))
 
-    def _decide(self) -> Slices[None]:
+    def _decide(self) -> Work[None]:
         """Build a batch until it is full, the time has passed or the queue is empty; then propose
         it.
         """
@@ -280,14 +280,16 @@ class Controller:
             yield
         yield from self._propose(batch)
 
-    def _join(self, batch: _Batch, asked: Asked, outcome: Outcome) -> Slices[None]:
+    def _join(self, batch: _Batch, asked: PendingRequest, outcome: Outcome) -> Work[None]:
         """Add all of a request's records to the batch or none, and hold back its response.
 
         The batch is full if the records do not fit; the request then counts as not handled.
         """
-        assert not isinstance(outcome, Maintain), "a row of the controller has no logs maintained"
+        assert not isinstance(outcome, LogCommands), (
+            "a row of the controller has no logs maintained"
+        )
         parked: Parked = outcome
-        if isinstance(outcome, Propose) and outcome.records:
+        if isinstance(outcome, MetadataWrite) and outcome.records:
             try:
                 fits = yield from batch.add(outcome.records)
             except SURVIVED as fault:
@@ -303,7 +305,7 @@ class Controller:
                 batch.kraft_version = outcome.kraft_version
         batch.parked.append((asked, parked))
 
-    def _propose(self, batch: _Batch) -> Slices[None]:
+    def _propose(self, batch: _Batch) -> Work[None]:
         problems = (yield from self._publisher.problems(batch.proposed)) if batch.values else []
         if not self._quorum.can_propose:
             # This node lost leadership while it built the batch; a request that did not fit is in
@@ -333,7 +335,7 @@ class Controller:
         proposal = Proposal(batch.proposed.records, batch.values, batch.kraft_version)
         self._quorum.propose(proposal)
 
-    def _commit(self, committed: Committed) -> Slices[None]:
+    def _commit(self, committed: Committed) -> Work[None]:
         """Publish a batch; if it has records and a batch is in flight, it is that batch."""
         batch = self._in_flight if committed.records else None
         yield from self._publisher.publish(committed)
@@ -384,8 +386,8 @@ class Controller:
 
 
 def _reply(outcome: Parked, error_code: int) -> Reply:
-    return outcome.reply(error_code) if isinstance(outcome, Propose) else outcome
+    return outcome.reply(error_code) if isinstance(outcome, MetadataWrite) else outcome
 
 
-def _not_passed_on(_asked: Asked) -> bool:
+def _not_passed_on(_asked: PendingRequest) -> bool:
     return False

@@ -14,7 +14,7 @@ from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import MetadataError
-from pykafka_core.handlers.outcome import Slices, finish
+from pykafka_core.handlers.outcome import Work, run_to_end
 from pykafka_core.metadata.image.delta import Delta, delta_in_slices, whole, with_all_topics
 from pykafka_core.metadata.image.draft import Changes
 from pykafka_core.metadata.image.image import MetadataImage
@@ -83,13 +83,13 @@ class Publisher:
         """
         self.is_begun = True
         delta = whole(self._image)
-        finish(self._projection.report_ignored(delta, self._settings))
+        run_to_end(self._projection.report_ignored(delta, self._settings))
         try:
             self._core.apply(self._projection.whole(delta, self._settings))
         except (ValueError, OverflowError) as error:
             raise MetadataError(f"the metadata says what cannot be served: {error}") from error
 
-    def publish(self, committed: Committed) -> Slices[None]:
+    def publish(self, committed: Committed) -> Work[None]:
         """Apply a committed batch to the last image. Exceptions end the broker.
 
         A large step is applied in pieces: the core serves each piece at once, and this process sees
@@ -102,7 +102,7 @@ class Publisher:
         image, changes = self._replay.take()
         yield from self._step(image, changes)
 
-    def replace(self, replay: Replay) -> Slices[None]:
+    def replace(self, replay: Replay) -> Work[None]:
         """Continue with the image of a snapshot.
 
         The difference is one step, for the core and for `followers`.
@@ -115,7 +115,7 @@ class Publisher:
         changes = yield from difference(self._image, image)
         yield from self._step(image, changes)
 
-    def _step(self, image: MetadataImage, changes: Changes) -> Slices[None]:
+    def _step(self, image: MetadataImage, changes: Changes) -> Work[None]:
         if not self.is_begun:
             self._image, self._settings = image, self._projection.settings(image)
             return
@@ -132,7 +132,7 @@ class Publisher:
         for follow in self.followers:
             self._faults.guard("an update after a metadata change", partial(follow, image, deleted))
 
-    def _inherited(self, delta: Delta, image: MetadataImage) -> Slices[Delta]:
+    def _inherited(self, delta: Delta, image: MetadataImage) -> Work[Delta]:
         """Apply changed settings of the broker.
 
         Topics that inherit a changed setting are part of the step.
@@ -144,7 +144,7 @@ class Publisher:
             return delta
         return (yield from with_all_topics(delta, image))
 
-    def problems(self, proposed: ProposedImage) -> Slices[list[str]]:
+    def problems(self, proposed: ProposedImage) -> Work[list[str]]:
         """Return the problems that the core would have with a proposed image after its commit."""
         try:
             delta = yield from delta_in_slices(proposed.image, proposed.changes, self._node_id)

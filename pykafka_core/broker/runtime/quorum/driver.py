@@ -31,7 +31,7 @@ from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Follower, Leader
 from pykafka_core.quorum.rpc import BeginQuorumEpoch, ReplyBody
 from pykafka_core.quorum.static_voters import static_ids
-from pykafka_core.quorum.turn import HELD_MAX
+from pykafka_core.quorum.transition import HELD_MAX
 from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import Endpoint
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.quorum.cluster_id_mismatch import OtherClusters
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
@@ -20,7 +20,7 @@ from pykafka_core.errors import (
     SnapshotNotFoundError,
     StorageError,
 )
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
 from pykafka_core.protocol.messages import BeginQuorumEpochRequest, Message
 from pykafka_core.quorum.events import Respond, Send
@@ -57,7 +57,7 @@ RepliedTo = Callable[[int, ReplyBody | None, bool], object]
 _log = GuardedLogger(__name__)
 
 
-class AskedQuorum(Asked, Protocol):
+class AskedQuorum(PendingRequest, Protocol):
     """A request whose message this module decodes itself."""
 
     def decode(self) -> Message:
@@ -237,7 +237,7 @@ class Exchange:
         return part, 0
 
     def _respond(self, asked: AskedQuorum, message: Message) -> None:
-        finish(self._requests.respond(asked, message))
+        run_to_end(self._requests.respond(asked, message))
 
     # Requests to others.
 

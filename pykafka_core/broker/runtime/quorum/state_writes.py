@@ -2,7 +2,7 @@
 
 A node whose disk hangs has to send heartbeats and to hand its leaderships over, so its control
 thread does not wait for that disk. Until a write has ended, the replica holds back all that
-depends on it (`pykafka_core.quorum.turn`).
+depends on it (`pykafka_core.quorum.transition`).
 
 The thread stays for the next write: the control thread would wait for the start of another one.
 """

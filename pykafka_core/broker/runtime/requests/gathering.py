@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.handlers.outcome import Reply
 
 R = TypeVar("R")
 
-Respond = Callable[[Asked, Callable[[], Reply]], object]
+Respond = Callable[[PendingRequest, Callable[[], Reply]], object]
 """Creates and sends a response: `Jobs.respond`."""
 
 
@@ -27,12 +27,12 @@ class Gathering(Generic[R]):
 
     def __init__(
         self,
-        asked: Asked,
+        asked: PendingRequest,
         count: int,
         reply: Callable[[Sequence[R]], Reply],
         respond: Respond,
     ) -> None:
-        self._asked: Asked | None = asked
+        self._asked: PendingRequest | None = asked
         self._count = count
         self._reply = reply
         self._respond = respond

@@ -13,11 +13,11 @@ from pykafka_core.broker.runtime.requests.gathering import Respond
 from pykafka_core.broker.runtime.requests.lanes import Lanes
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.runtime.requests.reservations import Reservations
 from pykafka_core.broker.runtime.requests.unread import Unread
-from pykafka_core.broker.runtime.turns import advanced
-from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Reply, Slices
+from pykafka_core.broker.runtime.time_slice import advanced
+from pykafka_core.handlers.outcome import LogCommands, MetadataWrite, Reply, ShardCalls, Work
 
 JOBS_NS = 5_000_000
 """How long jobs run before the loop reads events again: a request waits for two such turns."""
@@ -26,7 +26,7 @@ SLICE_NS = 2_000_000
 FIRST_SLICE_NS = 200_000
 """Maximum time of the first slice of a job. A job that takes longer joins the long ones."""
 
-_Job = tuple[Asked, Slices[None] | None]
+_Job = tuple[PendingRequest, Work[None] | None]
 """A request and its work; None before the first slice."""
 
 
@@ -75,7 +75,7 @@ class Jobs:
         contexts: Contexts,
         requests: OpenRequests,
         maintenance: Maintenance,
-        coordinate: Callable[[Asked, Coordinate, Respond], Slices[None]],
+        coordinate: Callable[[PendingRequest, ShardCalls, Respond], Work[None]],
         completions: Completions,
         unread: Unread,
     ) -> None:
@@ -91,27 +91,27 @@ class Jobs:
         """`_large` has only a share of the time: its jobs are in `_without_memory`."""
         self._without_memory: OrderedDict[Hashable, _Job] = OrderedDict()
         self._deadline_ns = 0
-        self.propose: Callable[[Asked, Propose], object] = _refuse_to_propose
+        self.propose: Callable[[PendingRequest, MetadataWrite], object] = _refuse_to_propose
         """Sends a request's proposal to the active controller on another node."""
 
     def __len__(self) -> int:
         return sum(len(queue.arrived) for queue in self._queues) + len(self._without_memory)
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: PendingRequest) -> None:
         """Queue a request that reads."""
         self._unread.add(asked)
         self._new.push(asked.lane, asked.key, (asked, None))
 
-    def respond(self, asked: Asked, make: Callable[[], Reply]) -> None:
+    def respond(self, asked: PendingRequest, make: Callable[[], Reply]) -> None:
         """Queue a response, or the work that it needs first. The first slice runs at once, while
         `run` has time.
 
         ``make`` is always called at once, even if the response is no longer expected.
         """
         made = self._requests.made(asked, make)
-        if isinstance(made, Coordinate):
+        if isinstance(made, ShardCalls):
             work = self._coordinate(asked, made, self.respond)
-        elif isinstance(made, Maintain):
+        elif isinstance(made, LogCommands):
             work = self._maintenance.begin(asked, made, self.respond)
         elif made is not None:
             work = self._requests.respond(asked, made)
@@ -183,21 +183,21 @@ class Jobs:
                     queue.used_ns = least.used_ns
         return least
 
-    def _read(self, asked: Asked) -> Slices[None]:
+    def _read(self, asked: PendingRequest) -> Work[None]:
         context = partial(self._contexts.committed, asked)
         outcome = yield from self._requests.decide(asked, context)
         if outcome is None:
             return
-        if isinstance(outcome, Propose):
+        if isinstance(outcome, MetadataWrite):
             asked.queue()
             self.propose(asked, outcome)
-        elif isinstance(outcome, Maintain):
+        elif isinstance(outcome, LogCommands):
             yield from self._maintenance.begin(asked, outcome, self.respond)
-        elif isinstance(outcome, Coordinate):
+        elif isinstance(outcome, ShardCalls):
             yield from self._coordinate(asked, outcome, self.respond)
         else:
             yield from self._requests.respond(asked, outcome)
 
 
-def _refuse_to_propose(asked: Asked, _outcome: Propose) -> None:
+def _refuse_to_propose(asked: PendingRequest, _outcome: MetadataWrite) -> None:
     raise AssertionError(f"{asked.name} may not propose: its row is not the controller's")

@@ -9,7 +9,7 @@ from pykafka_core.broker.runtime.completions import Completed, Completions, Mark
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests.gathering import Gathering, Respond
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import (
     RequestTimedOutError,
@@ -22,9 +22,9 @@ from pykafka_core.handlers.outcome import (
     DescribeLogProducers,
     DescribeLogs,
     LogCommand,
-    Maintain,
-    Maintained,
-    Slices,
+    LogCommands,
+    LogResult,
+    Work,
     WriteMarker,
 )
 
@@ -58,7 +58,7 @@ class Maintenance:
         self._timers = timers
         self._faults = faults
 
-    def begin(self, asked: Asked, outcome: Maintain, respond: Respond) -> Slices[None]:
+    def begin(self, asked: PendingRequest, outcome: LogCommands, respond: Respond) -> Work[None]:
         """Send a request's commands; ``respond`` is called when all have completed, or after the
         timeout.
         """
@@ -94,7 +94,7 @@ class Maintenance:
         waiting.tokens[slot] = token
         if not self._faults.guard("a maintenance command", self._call(token, command)):
             self._completions.cancel(waiting.tokens.pop(slot))
-            waiting.gathering.add(slot, Maintained(UnknownServerError.code, -1))
+            waiting.gathering.add(slot, LogResult(UnknownServerError.code, -1))
 
     def _call(self, token: int, command: LogCommand) -> Callable[[], None]:
         match command:
@@ -117,18 +117,18 @@ class Maintenance:
 
     def _on_maintained(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
         del waiting.tokens[slot]
-        done = Maintained(*completed)
+        done = LogResult(*completed)
         if isinstance(done.value, MarkerCodes):
-            done = Maintained(done.value.codes[0], -1)
+            done = LogResult(done.value.codes[0], -1)
         waiting.gathering.add(slot, _by_name(done))
 
     def _time_out(self, waiting: "_Waiting") -> None:
         """Respond now. The core continues with commands that have started."""
         for slot in range(waiting.count):
-            waiting.gathering.add(slot, Maintained(RequestTimedOutError.code, -1))
+            waiting.gathering.add(slot, LogResult(RequestTimedOutError.code, -1))
 
 
-def _by_name(done: Maintained) -> Maintained:
+def _by_name(done: LogResult) -> LogResult:
     """Map UNKNOWN_TOPIC_ID: the core identifies topics by id, but these requests by name."""
     if done.error_code != UnknownTopicIdError.code:
         return done
@@ -151,7 +151,7 @@ class _Waiting:
 
     __slots__ = "count", "gathering", "tokens"
 
-    def __init__(self, asked: Asked, outcome: Maintain, respond: Respond) -> None:
+    def __init__(self, asked: PendingRequest, outcome: LogCommands, respond: Respond) -> None:
         self.count = len(outcome.commands)
         self.gathering = Gathering(asked, self.count, outcome.reply, respond)
         self.tokens: dict[int, int] = {}

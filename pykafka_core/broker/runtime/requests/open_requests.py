@@ -12,11 +12,11 @@ from typing import TypeVar, cast
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest, Replies
+from pykafka_core.broker.runtime.requests.requests import PendingRequest, RemoteRequest, Replies
 from pykafka_core.broker.safe_logging import SURVIVED
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import OUTCOMES, Made, Outcome, Reserve, Slices
+from pykafka_core.handlers.outcome import OUTCOMES, Made, Outcome, Reserve, Work
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import Message
 
@@ -36,23 +36,23 @@ class OpenRequests:
         self._core = core
         self._faults = faults
         self._replies = replies
-        self._open: dict[Hashable, Asked] = {}
+        self._open: dict[Hashable, PendingRequest] = {}
         self._when_over: dict[Hashable, list[Callable[[], object]]] = {}
-        self.reserve: Callable[[Asked, Reserve], object] = _refuse_to_reserve
+        self.reserve: Callable[[PendingRequest, Reserve], object] = _refuse_to_reserve
         """Continues with a response once its memory is reserved; set by `Jobs`."""
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def begin(self, asked: Asked) -> None:
+    def begin(self, asked: PendingRequest) -> None:
         """Add a request."""
         self._open[asked.key] = asked
 
-    def is_open(self, asked: Asked) -> bool:
+    def is_open(self, asked: PendingRequest) -> bool:
         """Return whether a response is still expected."""
         return asked.key in self._open
 
-    def when_over(self, asked: Asked, action: Callable[[], object]) -> None:
+    def when_over(self, asked: PendingRequest, action: Callable[[], object]) -> None:
         """Call ``action`` when a request ends, or now if it has ended, to cancel what it waits
         for.
         """
@@ -61,7 +61,7 @@ class OpenRequests:
         else:
             action()
 
-    def decide(self, asked: Asked, context: Callable[[], Context]) -> Slices[Outcome | None]:
+    def decide(self, asked: PendingRequest, context: Callable[[], Context]) -> Work[Outcome | None]:
         """Call a request's handler; None if it raised, which ends the request, or if no response is
         expected.
         """
@@ -82,7 +82,7 @@ class OpenRequests:
             self.abandon(asked, UnknownServerError.code)
         return None
 
-    def made(self, asked: Asked, make: Callable[[], T]) -> T | None:
+    def made(self, asked: PendingRequest, make: Callable[[], T]) -> T | None:
         """Return the result of ``make``; an exception ends the request."""
         try:
             return make()
@@ -90,7 +90,7 @@ class OpenRequests:
             self._fail(asked, fault)
             return None
 
-    def respond(self, asked: Asked, response: Message | Slices[Made]) -> Slices[None]:
+    def respond(self, asked: PendingRequest, response: Message | Work[Made]) -> Work[None]:
         """Create a response and send it, while one is expected; an exception closes the connection.
 
         A response that needs memory first is continued by `reserve`.
@@ -116,17 +116,17 @@ class OpenRequests:
             asked.respond_encoded(body)
             self._close(asked)
 
-    def _fail(self, asked: Asked, fault: BaseException) -> None:
+    def _fail(self, asked: PendingRequest, fault: BaseException) -> None:
         self._faults.caught(f"the response to {asked.name}", fault)
         self._close(asked)
         self._abandon(asked, UnknownServerError.code)
 
-    def refuse(self, asked: Asked, reason: str) -> None:
+    def refuse(self, asked: PendingRequest, reason: str) -> None:
         """Close the connection of an invalid request."""
         if self._close(asked):
             self._faults.guard("a refusal", lambda: asked.refuse(reason))
 
-    def abandon(self, asked: Asked, error_code: int) -> None:
+    def abandon(self, asked: PendingRequest, error_code: int) -> None:
         """End a request that the broker cannot complete."""
         if self._close(asked):
             self._abandon(asked, error_code)
@@ -154,7 +154,7 @@ class OpenRequests:
                 for reply in replies:
                     self._faults.guard("a response", partial(self._core.respond, [reply]))
 
-    def _close(self, asked: Asked) -> bool:
+    def _close(self, asked: PendingRequest) -> bool:
         """Remove the request; return whether it was open."""
         was_open = self._open.pop(asked.key, None) is not None
         if was_open:
@@ -164,11 +164,11 @@ class OpenRequests:
                 action()
         return was_open
 
-    def _abandon(self, asked: Asked, error_code: int) -> None:
+    def _abandon(self, asked: PendingRequest, error_code: int) -> None:
         self._faults.guard("the end of a request", lambda: asked.abandon(error_code))
 
 
-def _sending(asked: Asked, response: Message | Slices[Made]) -> Slices[Reserve | None]:
+def _sending(asked: PendingRequest, response: Message | Work[Made]) -> Work[Reserve | None]:
     made = response if isinstance(response, Message) else (yield from response)
     if isinstance(made, Reserve):
         return made
@@ -176,5 +176,5 @@ def _sending(asked: Asked, response: Message | Slices[Made]) -> Slices[Reserve |
     return None if work is None else (yield from work)
 
 
-def _refuse_to_reserve(asked: Asked, _reserve: Reserve) -> None:
+def _refuse_to_reserve(asked: PendingRequest, _reserve: Reserve) -> None:
     raise AssertionError(f"{asked.name} is answered without jobs: its response must be small")

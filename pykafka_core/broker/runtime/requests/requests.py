@@ -10,7 +10,7 @@ from pykafka_core.broker import native
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane, lane_of
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
-from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Reserve, Slices, Steps
+from pykafka_core.handlers.outcome import OUTCOMES, HandlerWork, Outcome, Reserve, Work
 from pykafka_core.handlers.registry import Owner, Row, handler_of
 from pykafka_core.protocol import (
     FIELDS_MAX,
@@ -45,7 +45,7 @@ class Call(NamedTuple):
     correlation_id: int = 0
 
 
-class Asked(Protocol):
+class PendingRequest(Protocol):
     """A request. Exactly one of `respond`, `refuse` and `abandon` is called."""
 
     @property
@@ -72,14 +72,14 @@ class Asked(Protocol):
     def lane(self) -> Lane:
         """The lane in which it waits for its turn."""
 
-    def decide(self, context: Context) -> Outcome | Steps:
+    def decide(self, context: Context) -> Outcome | HandlerWork:
         """Call the handler.
 
         Raises:
             ValueError: The request cannot be decoded.
         """
 
-    def respond(self, message: Message) -> Slices[Reserve | None] | None:
+    def respond(self, message: Message) -> Work[Reserve | None] | None:
         """Send the response: immediately, or at the end of the returned steps. If they return a
         `Reserve`, it is not sent: it needs memory first.
         """
@@ -166,7 +166,7 @@ class RemoteRequest:
         """
         return decode_request(self._event.api_key, self._event.api_version, self._event.body)
 
-    def decide(self, context: Context) -> Outcome | Steps:
+    def decide(self, context: Context) -> Outcome | HandlerWork:
         """Decode the request in its turn, and call its handler."""
         event = self._event
         key, version, body = event.api_key, event.api_version, event.body
@@ -174,12 +174,14 @@ class RemoteRequest:
             return handler_of(key)(context, decode_request(key, version, body))
         return self._decide_in_parts(context, key, version, body)
 
-    def _decide_in_parts(self, context: Context, key: int, version: int, body: bytes) -> Steps:
+    def _decide_in_parts(
+        self, context: Context, key: int, version: int, body: bytes
+    ) -> HandlerWork:
         request = yield from decode_request_in_parts(key, version, body)
         begun = handler_of(key)(context, request)
         return begun if isinstance(begun, OUTCOMES) else (yield from begun)
 
-    def respond(self, message: Message) -> Slices[Reserve | None] | None:
+    def respond(self, message: Message) -> Work[Reserve | None] | None:
         """Encode and queue the response, if memory is reserved for it."""
         encoder = MessageEncoder(message, self._event.api_version)
         body = encoder.write(FIELDS_MAX)
@@ -188,9 +190,7 @@ class RemoteRequest:
         self._replies.append((self._event.id, body))
         return None
 
-    def _respond_in_parts(
-        self, message: Message, encoder: MessageEncoder
-    ) -> Slices[Reserve | None]:
+    def _respond_in_parts(self, message: Message, encoder: MessageEncoder) -> Work[Reserve | None]:
         body = None
         while body is None:
             if not self._covers(encoder.written):
@@ -200,7 +200,7 @@ class RemoteRequest:
         self._replies.append((self._event.id, body))
         return None
 
-    def _measured(self, message: Message) -> Slices[int]:
+    def _measured(self, message: Message) -> Work[int]:
         encoder = MessageEncoder(message, self._event.api_version)
         while (size := encoder.measure(FIELDS_MAX)) is None:
             yield
@@ -281,7 +281,7 @@ class LocalRequest:
 
     def __init__(
         self,
-        decide: Callable[[Context], Outcome | Steps],
+        decide: Callable[[Context], Outcome | HandlerWork],
         api_version: int = 0,
         on_response: Callable[[Message], None] | None = None,
         sent_as: tuple[int, Message] | None = None,
@@ -295,7 +295,7 @@ class LocalRequest:
         self._response: Message | None = None
         self._error: Exception | None = None
 
-    def decide(self, context: Context) -> Outcome | Steps:
+    def decide(self, context: Context) -> Outcome | HandlerWork:
         """Call the handler."""
         return self._decide(context)
 

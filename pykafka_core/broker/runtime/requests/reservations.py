@@ -5,7 +5,7 @@ from functools import partial
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.requests.gathering import Respond
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.handlers.outcome import Reserve
 
 
@@ -31,7 +31,7 @@ class Reservations:
         self._requests = requests
         self._respond = respond
 
-    def begin(self, asked: Asked, reserve: Reserve) -> None:
+    def begin(self, asked: PendingRequest, reserve: Reserve) -> None:
         """Reserve memory, now or when others release it, and continue with the response."""
 
         def reserved(_: Completed) -> None:

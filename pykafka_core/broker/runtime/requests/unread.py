@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
-from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.metadata.image.image import Topic
@@ -69,7 +69,7 @@ class Unread:
         self._waiting: dict[Hashable, tuple[_Arrivals, int]] = {}
         self._shards: dict[_Shard, _Arrivals] = {}
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: PendingRequest) -> None:
         """Add a request that waits for its turn."""
         if asked.lane is NO_LANE:
             return

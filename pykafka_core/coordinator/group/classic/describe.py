@@ -8,7 +8,7 @@ from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, Clas
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import GroupIdNotFoundError
 from pykafka_core.protocol.messages import DescribeGroupsResponse
 
@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 
 
 def list_groups(
-    states: Set[str], types: Set[str], state: GroupState, waiter: Waiter, turn: Turn
+    states: Set[str], types: Set[str], state: GroupState, waiter: Waiter, result: CoordinatorResult
 ) -> None:
     """Respond with lists of group ids by `Kind`: one reference for each group.
 
@@ -34,7 +34,7 @@ def list_groups(
         types: Lower-case names of group types; empty for all types.
         state: State of the shard.
         waiter: The request.
-        turn: The current turn.
+        result: The result of this operation.
     """
     found: defaultdict[Kind, list[str]] = defaultdict(list)
     for kind, group_id in _listed(state):
@@ -44,7 +44,7 @@ def list_groups(
         for kind, group_ids in found.items()
         if (not states or kind.state.lower() in states) and (not types or kind.group_type in types)
     }
-    turn.respond(waiter, listed)
+    result.respond(waiter, listed)
 
 
 def _listed(state: GroupState) -> Iterator[tuple[Kind, str]]:
@@ -56,7 +56,9 @@ def _listed(state: GroupState) -> Iterator[tuple[Kind, str]]:
         yield kind, consumers.group_id
 
 
-def describe_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def describe_group(
+    group_id: str, state: GroupState, waiter: Waiter, result: CoordinatorResult
+) -> None:
     """Respond with a `DescribeGroupsResponse.DescribedGroup`.
 
     Raises:
@@ -73,7 +75,7 @@ def describe_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn)
         protocol_data=(group.protocol_name or "") if is_stable else "",
         members=[_described(group, member, is_stable) for member in group.members.values()],
     )
-    turn.respond(waiter, described)
+    result.respond(waiter, described)
 
 
 def _described(

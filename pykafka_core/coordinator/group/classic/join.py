@@ -30,7 +30,7 @@ from pykafka_core.coordinator.group.consumer.topics import TopicsView
 from pykafka_core.coordinator.group.member_memory import MemberMemory
 from pykafka_core.coordinator.group.migration.requests import join_consumers
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import (
     FencedInstanceIdError,
     GroupMaxSizeReachedError,
@@ -84,7 +84,9 @@ class Join(NamedTuple):
         return not self.member_id and is_dynamic and self.api_version >= MEMBER_ID_VERSION
 
 
-def join_group(join: Join, view: TopicsView, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def join_group(
+    join: Join, view: TopicsView, state: GroupState, waiter: Waiter, result: CoordinatorResult
+) -> None:
     """Add or update a member; the response is a `JoinGroupResponse`, now or when the rebalance
     completes.
 
@@ -101,29 +103,29 @@ def join_group(join: Join, view: TopicsView, state: GroupState, waiter: Waiter, 
     """
     consumers = state.consumer_groups.get(join.group_id)
     if consumers is not None and consumers.has_members:
-        join_consumers(join, view, consumers, state, waiter, turn)
+        join_consumers(join, view, consumers, state, waiter, result)
         return
     group = state.groups.get(join.group_id)
     if group is None:
         if join.member_id:
             raise UnknownMemberIdError
         group = ClassicGroup(join.group_id)
-        group.state_timestamp_ms = turn.now_ms
+        group.state_timestamp_ms = result.now_ms
     member = group.members.get(join.member_id)
     if not _has_room(state, group, member):
-        _turn_away(state, group, member, waiter, turn)
+        _turn_away(state, group, member, waiter, result)
         return
     if not group.supports(join.protocol_type, [name for name, _ in join.protocols]):
         raise InconsistentGroupProtocolError
     _check_memory(state, group, join)
     if not join.member_id:
-        _join_without_id(state, group, join, waiter, turn)
+        _join_without_id(state, group, join, waiter, result)
     elif join.member_id in group.pending_members:
-        _join_pending(state, group, join, waiter, turn)
+        _join_pending(state, group, join, waiter, result)
     else:
         group.check_member(join.member_id, join.group_instance_id)
         assert member is not None, "it was checked"
-        _join_again(state, group, member, join, waiter, turn)
+        _join_again(state, group, member, join, waiter, result)
 
 
 def _has_room(state: GroupState, group: ClassicGroup, member: Member | None) -> bool:
@@ -161,57 +163,66 @@ def _check_memory(state: GroupState, group: ClassicGroup, join: Join) -> None:
 
 
 def _turn_away(
-    state: GroupState, group: ClassicGroup, member: Member | None, waiter: Waiter, turn: Turn
+    state: GroupState,
+    group: ClassicGroup,
+    member: Member | None,
+    waiter: Waiter,
+    result: CoordinatorResult,
 ) -> None:
     if member is not None:
-        remove_member(state, group, member, turn)
-        complete_if_all_joined(state, group, turn)
-    turn.respond(waiter, JoinGroupResponse(error_code=GroupMaxSizeReachedError.code))
+        remove_member(state, group, member, result)
+        complete_if_all_joined(state, group, result)
+    result.respond(waiter, JoinGroupResponse(error_code=GroupMaxSizeReachedError.code))
 
 
 def _join_without_id(
-    state: GroupState, group: ClassicGroup, join: Join, waiter: Waiter, turn: Turn
+    state: GroupState, group: ClassicGroup, join: Join, waiter: Waiter, result: CoordinatorResult
 ) -> None:
     instance_id = join.group_instance_id
     old_id = None if instance_id is None else group.static_members.get(instance_id)
     name = join.client_id if instance_id is None else instance_id
     member_id = f"{name[:_NAME_LENGTH_MAX]}-{state.new_uuid()}"
     if old_id is not None:
-        _join_as_static(state, group, group.members[old_id], member_id, join, waiter, turn)
+        _join_as_static(state, group, group.members[old_id], member_id, join, waiter, result)
         return
     if join.must_come_back and len(group.pending_members) >= PENDING_MEMBERS_MAX:
         raise GroupMaxSizeReachedError
-    _store_new_group(state, group, turn)
+    _store_new_group(state, group, result)
     if join.must_come_back:
-        due_ns = turn.now_ns + join.session_timeout_ms * NS_PER_MS
+        due_ns = result.now_ns + join.session_timeout_ms * NS_PER_MS
         await_pending_member(state, group, member_id, due_ns)
         required = MemberIdRequiredError.code
-        turn.respond(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
+        result.respond(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
     else:
-        _add(state, group, member_id, join, waiter, turn)
+        _add(state, group, member_id, join, waiter, result)
 
 
-def _store_new_group(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+def _store_new_group(state: GroupState, group: ClassicGroup, result: CoordinatorResult) -> None:
     """Store a new group, so that it exists when its member rejoins at another node."""
     if group.group_id in state.groups:
         return
     consumers = state.consumer_groups.get(group.group_id)
     gone = [] if consumers is None else group_tombstones(consumers)
-    turn.append([*gone, group_record(group, (), None)])
+    result.append([*gone, group_record(group, (), None)])
     state.consumer_groups.pop(group.group_id, None)
     state.groups[group.group_id] = group
 
 
 def _join_pending(
-    state: GroupState, group: ClassicGroup, join: Join, waiter: Waiter, turn: Turn
+    state: GroupState, group: ClassicGroup, join: Join, waiter: Waiter, result: CoordinatorResult
 ) -> None:
     if join.group_instance_id is not None:
         raise UnknownServerError("A static member never gets MEMBER_ID_REQUIRED.")
-    _add(state, group, join.member_id, join, waiter, turn)
+    _add(state, group, join.member_id, join, waiter, result)
 
 
 def _join_again(
-    state: GroupState, group: ClassicGroup, member: Member, join: Join, waiter: Waiter, turn: Turn
+    state: GroupState,
+    group: ClassicGroup,
+    member: Member,
+    join: Join,
+    waiter: Waiter,
+    result: CoordinatorResult,
 ) -> None:
     states = ClassicGroupState
     # The leader of a stable group may want to assign differently, although its own metadata is
@@ -220,21 +231,26 @@ def _join_again(
     if (
         follows or group.state is states.COMPLETING_REBALANCE
     ) and member.protocols == join.protocols:
-        touch_member(state, member, turn.now_ns)
-        turn.respond(waiter, joined(group, member))
+        touch_member(state, member, result.now_ns)
+        result.respond(waiter, joined(group, member))
         return
     respond_to_join(
-        group, member, JoinGroupResponse(error_code=RebalanceInProgressError.code), turn
+        group, member, JoinGroupResponse(error_code=RebalanceInProgressError.code), result
     )
     _update(group, member, join)
     group.wait_for_join(member, waiter)
     rebalance_or_complete(
-        state, group, f"member {member.member_id} joined again: {member.reason}", turn
+        state, group, f"member {member.member_id} joined again: {member.reason}", result
     )
 
 
 def _add(
-    state: GroupState, group: ClassicGroup, member_id: str, join: Join, waiter: Waiter, turn: Turn
+    state: GroupState,
+    group: ClassicGroup,
+    member_id: str,
+    join: Join,
+    waiter: Waiter,
+    result: CoordinatorResult,
 ) -> None:
     member = _member(join, member_id, state.member_memory)
     member.is_new = True
@@ -243,8 +259,8 @@ def _add(
     group.add(member)
     group.new_member_added = True
     group.wait_for_join(member, waiter)
-    touch_new_member(state, member, turn.now_ns)
-    rebalance_or_complete(state, group, f"member {member_id} joined: {member.reason}", turn)
+    touch_new_member(state, member, result.now_ns)
+    rebalance_or_complete(state, group, f"member {member_id} joined: {member.reason}", result)
 
 
 def _member(join: Join, member_id: str, memory: MemberMemory) -> Member:
@@ -280,7 +296,7 @@ def _join_as_static(
     member_id: str,
     join: Join,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Replace the member with the same instance id; the old member id is fenced from now on."""
     new = _member(join, member_id, state.member_memory)
@@ -288,15 +304,15 @@ def _join_as_static(
     led = group.leader_id == old.member_id
     stays = group.state is ClassicGroupState.STABLE and _selects_the_same(group, old, new)
     if stays:
-        _store_replaced(group, old, new, turn)
-    _replace(state, group, old, new, turn)
+        _store_replaced(group, old, new, result)
+    _replace(state, group, old, new, result)
     if stays:
-        turn.respond(
+        result.respond(
             waiter, _rejoined(group, new, old.member_id if led else None, join.api_version)
         )
         return
     group.wait_for_join(new, waiter)
-    rebalance_or_complete(state, group, f"static member {member_id} rejoined: {new.reason}", turn)
+    rebalance_or_complete(state, group, f"static member {member_id} rejoined: {new.reason}", result)
 
 
 def _selects_the_same(group: ClassicGroup, old: Member, new: Member) -> bool:
@@ -304,20 +320,26 @@ def _selects_the_same(group: ClassicGroup, old: Member, new: Member) -> bool:
     return selected_protocol(members) == group.protocol_name
 
 
-def _store_replaced(group: ClassicGroup, old: Member, new: Member, turn: Turn) -> None:
+def _store_replaced(
+    group: ClassicGroup, old: Member, new: Member, result: CoordinatorResult
+) -> None:
     members = [new if member is old else member for member in group.members.values()]
     leader_id = new.member_id if group.leader_id == old.member_id else group.leader_id
     stored = [stored_member(one, group.protocol_name, one.assignment) for one in members]
-    turn.append([group_record(group, stored, leader_id)])
+    result.append([group_record(group, stored, leader_id)])
 
 
-def _replace(state: GroupState, group: ClassicGroup, old: Member, new: Member, turn: Turn) -> None:
+def _replace(
+    state: GroupState, group: ClassicGroup, old: Member, new: Member, result: CoordinatorResult
+) -> None:
     fenced = FencedInstanceIdError.code
-    respond_to_join(group, old, JoinGroupResponse(error_code=fenced, member_id=old.member_id), turn)
-    refuse_sync(old, fenced, turn)
+    respond_to_join(
+        group, old, JoinGroupResponse(error_code=fenced, member_id=old.member_id), result
+    )
+    refuse_sync(old, fenced, result)
     state.deadlines.cancel(old.session_key)
     group.replace(old, new)
-    touch_member(state, new, turn.now_ns)
+    touch_member(state, new, result.now_ns)
 
 
 def _rejoined(

@@ -8,7 +8,7 @@ from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.leave_group import leave_consumer_group, reason_of
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import NONE, KafkaError, UnknownMemberIdError
 from pykafka_core.protocol.messages import LeaveGroupRequest
 
@@ -18,7 +18,7 @@ def leave_group(
     leaving: Sequence[LeaveGroupRequest.MemberIdentity],
     state: GroupState,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Remove members; the response is a tuple of error codes, one for each entry of ``leaving``.
 
@@ -26,23 +26,26 @@ def leave_group(
 
     Raises:
         UnknownMemberIdError: There is no such group.
-        TurnFullError: It is a consumer group, and the members' tombstones do not fit.
+        BatchFullError: It is a consumer group, and the members' tombstones do not fit.
     """
     if group_id in state.consumer_groups:
-        leave_consumer_group(state.consumer_groups[group_id], leaving, state, waiter, turn)
+        leave_consumer_group(state.consumer_groups[group_id], leaving, state, waiter, result)
         return
     group = state.groups.get(group_id)
     if group is None:
         raise UnknownMemberIdError
-    codes = tuple(_leave(state, group, identity, turn) for identity in leaving)
-    turn.respond(waiter, codes)
+    codes = tuple(_leave(state, group, identity, result) for identity in leaving)
+    result.respond(waiter, codes)
     left = [one for one, code in zip(leaving, codes, strict=True) if not code]
     if left and group.state is not ClassicGroupState.EMPTY:
-        rebalance_or_complete(state, group, reason_of(left), turn)
+        rebalance_or_complete(state, group, reason_of(left), result)
 
 
 def _leave(
-    state: GroupState, group: ClassicGroup, identity: LeaveGroupRequest.MemberIdentity, turn: Turn
+    state: GroupState,
+    group: ClassicGroup,
+    identity: LeaveGroupRequest.MemberIdentity,
+    result: CoordinatorResult,
 ) -> int:
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_members:
@@ -54,5 +57,5 @@ def _leave(
         group.check_member(member_id, instance_id)
     except KafkaError as error:
         return error.code
-    remove_member(state, group, group.members[member_id], turn)
+    remove_member(state, group, group.members[member_id], result)
     return NONE

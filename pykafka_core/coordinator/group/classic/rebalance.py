@@ -14,7 +14,7 @@ from pykafka_core.coordinator.group.classic.session import touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, TurnFullError
+from pykafka_core.coordinator.shard import BatchFullError, CoordinatorResult
 from pykafka_core.errors import (
     FencedInstanceIdError,
     RebalanceInProgressError,
@@ -30,46 +30,52 @@ _CAN_REBALANCE = frozenset(
 )
 
 
-def rebalance_or_complete(state: GroupState, group: ClassicGroup, reason: str, turn: Turn) -> None:
+def rebalance_or_complete(
+    state: GroupState, group: ClassicGroup, reason: str, result: CoordinatorResult
+) -> None:
     """Start a rebalance after a member change, or complete the current one if all members have
     joined.
     """
     if group.state in _CAN_REBALANCE:
-        prepare_rebalance(state, group, reason, turn)
+        prepare_rebalance(state, group, reason, result)
     else:
-        group.history.note(What.MEMBER, reason, turn.now_ms)
-        complete_if_all_joined(state, group, turn)
+        group.history.note(What.MEMBER, reason, result.now_ms)
+        complete_if_all_joined(state, group, result)
 
 
-def prepare_rebalance(state: GroupState, group: ClassicGroup, reason: str, turn: Turn) -> None:
+def prepare_rebalance(
+    state: GroupState, group: ClassicGroup, reason: str, result: CoordinatorResult
+) -> None:
     """Start a rebalance."""
     group.rebalance_reason = reason
-    group.history.note(What.REBALANCE, reason, turn.now_ms)
+    group.history.note(What.REBALANCE, reason, result.now_ms)
     if group.state is ClassicGroupState.COMPLETING_REBALANCE:
-        drop_assignment(state, group, RebalanceInProgressError.code, turn)
+        drop_assignment(state, group, RebalanceInProgressError.code, result)
     group.pending_sync.clear()
     state.deadlines.cancel(group.sync_key)
     is_initial = group.state is ClassicGroupState.EMPTY
-    group.move_to(ClassicGroupState.PREPARING_REBALANCE, turn.now_ms)
+    group.move_to(ClassicGroupState.PREPARING_REBALANCE, result.now_ms)
     if is_initial:
-        _begin_initial_delay(state, group, turn)
+        _begin_initial_delay(state, group, result)
     elif group.all_joined:
-        complete_rebalance(state, group, turn)
+        complete_rebalance(state, group, result)
     else:
-        _await_members(state, group, turn)
+        _await_members(state, group, result)
 
 
-def complete_if_all_joined(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+def complete_if_all_joined(
+    state: GroupState, group: ClassicGroup, result: CoordinatorResult
+) -> None:
     """Complete the rebalance if all members have joined and the initial delay is over."""
     if (
         group.state is ClassicGroupState.PREPARING_REBALANCE
         and group.initial_delay is None
         and group.all_joined
     ):
-        complete_rebalance(state, group, turn)
+        complete_rebalance(state, group, result)
 
 
-def complete_rebalance(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+def complete_rebalance(state: GroupState, group: ClassicGroup, result: CoordinatorResult) -> None:
     """Start the next generation with the joined members; wait again if only static members are left
     and none has joined.
     """
@@ -77,56 +83,62 @@ def complete_rebalance(state: GroupState, group: ClassicGroup, turn: Turn) -> No
     for member in list(group.members.values()):
         if member.join_waiter is None and member.group_instance_id is None:
             text = f"member {member.member_id} did not join again in time"
-            group.history.note(What.REMOVED, text, turn.now_ms)
-            remove_member(state, group, member, turn)
+            group.history.note(What.REMOVED, text, result.now_ms)
+            remove_member(state, group, member, result)
     if group.members and not _elect_leader(group):
-        _await_members(state, group, turn, WAIT_AGAIN_MIN_MS)
+        _await_members(state, group, result, WAIT_AGAIN_MIN_MS)
         return
     group.initial_delay = None
-    group.begin_generation(turn.now_ms)
+    group.begin_generation(result.now_ms)
     group.history.note(
         What.GENERATION,
         f"generation {group.generation_id} began with {len(group.members)} members",
-        turn.now_ms,
+        result.now_ms,
     )
     if group.members:
-        _respond_to_joins(state, group, turn)
+        _respond_to_joins(state, group, result)
     else:
-        append_empty(group, turn)
+        append_empty(group, result)
 
 
-def wait_longer_or_complete(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+def wait_longer_or_complete(
+    state: GroupState, group: ClassicGroup, result: CoordinatorResult
+) -> None:
     """Handle the end of the time to join; members that joined during the initial delay extend
     it.
     """
     delay = group.initial_delay
     if delay is None or not group.new_member_added or not delay.remaining_ms:
-        complete_rebalance(state, group, turn)
+        complete_rebalance(state, group, result)
         return
     next_delay = InitialDelay(
         delay_ms=min(state.settings.initial_rebalance_delay_ms, delay.remaining_ms),
         remaining_ms=max(delay.remaining_ms - delay.delay_ms, 0),
     )
-    _wait_initially(state, group, next_delay, turn)
+    _wait_initially(state, group, next_delay, result)
 
 
-def remove_member(state: GroupState, group: ClassicGroup, member: Member, turn: Turn) -> None:
+def remove_member(
+    state: GroupState, group: ClassicGroup, member: Member, result: CoordinatorResult
+) -> None:
     """Remove a member.
 
     Its pending request fails with UNKNOWN_MEMBER_ID, so that a live client rejoins.
     """
     state.deadlines.cancel(member.session_key)
-    respond_to_join(group, member, JoinGroupResponse(error_code=UnknownMemberIdError.code), turn)
-    refuse_sync(member, UnknownMemberIdError.code, turn)
+    respond_to_join(group, member, JoinGroupResponse(error_code=UnknownMemberIdError.code), result)
+    refuse_sync(member, UnknownMemberIdError.code, result)
     group.remove(member)
 
 
-def drop_assignment(state: GroupState, group: ClassicGroup, error_code: int, turn: Turn) -> None:
+def drop_assignment(
+    state: GroupState, group: ClassicGroup, error_code: int, result: CoordinatorResult
+) -> None:
     """Clear all assignments of this generation and fail the pending SyncGroup requests."""
     for member in group.members.values():
         member.assignment = b""
-        if refuse_sync(member, error_code, turn):
-            touch_member(state, member, turn.now_ns)
+        if refuse_sync(member, error_code, result):
+            touch_member(state, member, result.now_ns)
 
 
 def joined(group: ClassicGroup, member: Member) -> JoinGroupResponse:
@@ -166,55 +178,57 @@ def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 
 
 def respond_to_join(
-    group: ClassicGroup, member: Member, response: JoinGroupResponse, turn: Turn
+    group: ClassicGroup, member: Member, response: JoinGroupResponse, result: CoordinatorResult
 ) -> None:
     """Respond to the member's pending JoinGroup, if any."""
     waiter = group.take_join_waiter(member)
     if response.error_code == FencedInstanceIdError.code:
         text = f"member {member.member_id}: another one came as {member.group_instance_id}"
-        group.history.note(What.FENCED, text, turn.now_ms)
+        group.history.note(What.FENCED, text, result.now_ms)
     if waiter is not None:
-        turn.respond(waiter, response)
+        result.respond(waiter, response)
 
 
-def refuse_sync(member: Member, error_code: int, turn: Turn) -> bool:
+def refuse_sync(member: Member, error_code: int, result: CoordinatorResult) -> bool:
     """Fail the member's pending SyncGroup; return whether there was one."""
     waiter, member.sync_waiter = member.sync_waiter, None
     if waiter is not None:
-        turn.respond(waiter, error_code)
+        result.respond(waiter, error_code)
     return waiter is not None
 
 
-def append_empty(group: ClassicGroup, turn: Turn) -> None:
+def append_empty(group: ClassicGroup, result: CoordinatorResult) -> None:
     """Store that the group has no members."""
     try:
-        turn.append([group_record(group, (), None)])
-    except TurnFullError:
+        result.append([group_record(group, (), None)])
+    except BatchFullError:
         # Only a tiny max.message.bytes causes this. If the group is loaded again, its stored
         # members exist until their sessions end; Kafka only logs a warning for the same reason.
         return
 
 
-def _begin_initial_delay(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+def _begin_initial_delay(state: GroupState, group: ClassicGroup, result: CoordinatorResult) -> None:
     delay_ms = state.settings.initial_rebalance_delay_ms
     if delay_ms:
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
-        _wait_initially(state, group, InitialDelay(delay_ms, remaining_ms), turn)
+        _wait_initially(state, group, InitialDelay(delay_ms, remaining_ms), result)
     else:
-        complete_rebalance(state, group, turn)
+        complete_rebalance(state, group, result)
 
 
 def _wait_initially(
-    state: GroupState, group: ClassicGroup, delay: InitialDelay, turn: Turn
+    state: GroupState, group: ClassicGroup, delay: InitialDelay, result: CoordinatorResult
 ) -> None:
     group.initial_delay = delay
     group.new_member_added = False
-    state.deadlines.set(group.join_key, turn.now_ns + delay.delay_ms * NS_PER_MS)
+    state.deadlines.set(group.join_key, result.now_ns + delay.delay_ms * NS_PER_MS)
 
 
-def _await_members(state: GroupState, group: ClassicGroup, turn: Turn, least_ms: int = 0) -> None:
+def _await_members(
+    state: GroupState, group: ClassicGroup, result: CoordinatorResult, least_ms: int = 0
+) -> None:
     timeout_ms = max(group.rebalance_timeout_ms, least_ms)
-    state.deadlines.set(group.join_key, turn.now_ns + timeout_ms * NS_PER_MS)
+    state.deadlines.set(group.join_key, result.now_ns + timeout_ms * NS_PER_MS)
 
 
 def _elect_leader(group: ClassicGroup) -> bool:
@@ -228,12 +242,12 @@ def _elect_leader(group: ClassicGroup) -> bool:
     return True
 
 
-def _respond_to_joins(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+def _respond_to_joins(state: GroupState, group: ClassicGroup, result: CoordinatorResult) -> None:
     for member in group.members.values():
         waiter = group.take_join_waiter(member)
         if waiter is not None:
-            turn.respond(waiter, joined(group, member))
-        touch_member(state, member, turn.now_ns)
+            result.respond(waiter, joined(group, member))
+        touch_member(state, member, result.now_ns)
         member.is_new = False
     group.pending_sync.update(group.members)
-    state.deadlines.set(group.sync_key, turn.now_ns + group.rebalance_timeout_ms * NS_PER_MS)
+    state.deadlines.set(group.sync_key, result.now_ns + group.rebalance_timeout_ms * NS_PER_MS)

@@ -17,7 +17,7 @@ from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.migration.requests import sync_consumers
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, TurnFullError, Waiter
+from pykafka_core.coordinator.shard import BatchFullError, CoordinatorResult, Waiter
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     InconsistentGroupProtocolError,
@@ -45,7 +45,7 @@ class Sync(NamedTuple):
     assignments: Mapping[str, bytes]
 
 
-def sync_group(sync: Sync, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def sync_group(sync: Sync, state: GroupState, waiter: Waiter, result: CoordinatorResult) -> None:
     """Return a member's assignment in a `SyncGroupResponse`, when the leader has sent it.
 
     Raises:
@@ -57,7 +57,7 @@ def sync_group(sync: Sync, state: GroupState, waiter: Waiter, turn: Turn) -> Non
     """
     consumers = state.consumer_groups.get(sync.group_id)
     if consumers is not None:
-        sync_consumers(sync, consumers, state, waiter, turn)
+        sync_consumers(sync, consumers, state, waiter, result)
         return
     group = state.groups.get(sync.group_id)
     if group is None:
@@ -72,12 +72,12 @@ def sync_group(sync: Sync, state: GroupState, waiter: Waiter, turn: Turn) -> Non
     member = group.members[sync.member_id]
     _note_sync(state, group, member)
     if group.state is ClassicGroupState.STABLE:
-        turn.respond(waiter, synced(group, member))
+        result.respond(waiter, synced(group, member))
         return
-    refuse_sync(member, RebalanceInProgressError.code, turn)
+    refuse_sync(member, RebalanceInProgressError.code, result)
     member.sync_waiter = waiter
     if group.leader_id == member.member_id:
-        _assign(state, group, sync.assignments, turn)
+        _assign(state, group, sync.assignments, result)
 
 
 def _differ(said: str | None, known: str | None) -> bool:
@@ -91,29 +91,32 @@ def _note_sync(state: GroupState, group: ClassicGroup, member: Member) -> None:
 
 
 def _assign(
-    state: GroupState, group: ClassicGroup, assignments: Mapping[str, bytes], turn: Turn
+    state: GroupState,
+    group: ClassicGroup,
+    assignments: Mapping[str, bytes],
+    result: CoordinatorResult,
 ) -> None:
     """Store the leader's assignment and complete the pending SyncGroup requests."""
     if not _has_room(state, group, assignments):
-        drop_assignment(state, group, CoordinatorNotAvailableError.code, turn)
-        rebalance_or_complete(state, group, "there is no room for the assignment", turn)
+        drop_assignment(state, group, CoordinatorNotAvailableError.code, result)
+        rebalance_or_complete(state, group, "there is no room for the assignment", result)
         return
     try:
-        turn.append([_assigned_record(group, assignments)])
-    except TurnFullError:
-        drop_assignment(state, group, UnknownServerError.code, turn)
-        rebalance_or_complete(state, group, "the group is too large to be stored", turn)
+        result.append([_assigned_record(group, assignments)])
+    except BatchFullError:
+        drop_assignment(state, group, UnknownServerError.code, result)
+        rebalance_or_complete(state, group, "the group is too large to be stored", result)
         return
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
         waiter = member.sync_waiter
         if waiter is not None:
             member.sync_waiter = None
-            turn.respond(waiter, synced(group, member))
-            touch_member(state, member, turn.now_ns)
-    group.move_to(ClassicGroupState.STABLE, turn.now_ms)
+            result.respond(waiter, synced(group, member))
+            touch_member(state, member, result.now_ns)
+    group.move_to(ClassicGroupState.STABLE, result.now_ms)
     group.history.note(
-        What.ASSIGNED, f"leader {group.leader_id} brought the assignment", turn.now_ms
+        What.ASSIGNED, f"leader {group.leader_id} brought the assignment", result.now_ms
     )
 
 

@@ -11,7 +11,7 @@ from pykafka_core.coordinator.group.consumer.member import (
     assignment_of,
 )
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import GroupIdNotFoundError
 
 
@@ -40,7 +40,9 @@ class Described(NamedTuple):
     members: tuple[DescribedMember, ...]
 
 
-def describe_consumer_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def describe_consumer_group(
+    group_id: str, state: GroupState, waiter: Waiter, result: CoordinatorResult
+) -> None:
     """Respond with a `Described`. The caller encodes it in slices, during which the group may
     change.
 
@@ -50,7 +52,7 @@ def describe_consumer_group(group_id: str, state: GroupState, waiter: Waiter, tu
     group = state.consumer_groups.get(group_id)
     if group is None:
         raise GroupIdNotFoundError
-    turn.respond(waiter, _described(group, state.settings.consumer.assignors[0]))
+    result.respond(waiter, _described(group, state.settings.consumer.assignors[0]))
 
 
 def _described(group: ConsumerGroup, default_assignor: str) -> Described:

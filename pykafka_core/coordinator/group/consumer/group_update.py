@@ -15,7 +15,7 @@ from pykafka_core.coordinator.group.consumer.replay import apply
 from pykafka_core.coordinator.group.consumer.timers.session import touch
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import KeyValue, Turn
+from pykafka_core.coordinator.shard import CoordinatorResult, KeyValue
 from pykafka_core.errors import RebalanceInProgressError
 from pykafka_core.protocol.messages import JoinGroupResponse
 
@@ -45,26 +45,28 @@ class Draft:
         """Add an event to the group's history when the draft is committed."""
         self._events.append((what, text))
 
-    def commit(self, state: GroupState, turn: Turn, last: Sequence[KeyValue] = ()) -> None:
+    def commit(
+        self, state: GroupState, result: CoordinatorResult, last: Sequence[KeyValue] = ()
+    ) -> None:
         """Append all records, and replace the group by the draft with ``last`` applied to it.
 
         Raises:
-            TurnFullError: They do not fit into one batch; the group has not changed.
+            BatchFullError: They do not fit into one batch; the group has not changed.
         """
-        turn.append([*self._records, *last])
+        result.append([*self._records, *last])
         for record in last:
             apply(self.group, *record)
         for what, text in self._events:
-            self.group.history.note(what, text, turn.now_ms)
+            self.group.history.note(what, text, result.now_ms)
         group_id = self.group.group_id
         if state.consumer_groups.get(group_id) is not self.group:
             classic = state.groups.pop(group_id, None)
             state.consumer_groups[group_id] = self.group
             if classic is not None:
-                _take_over(state, classic, turn)
+                _take_over(state, classic, result)
 
 
-def _take_over(state: GroupState, classic: ClassicGroup, turn: Turn) -> None:
+def _take_over(state: GroupState, classic: ClassicGroup, result: CoordinatorResult) -> None:
     """Fail the pending requests of a classic group that was replaced, and set its members'
     deadlines in the new group.
 
@@ -77,7 +79,7 @@ def _take_over(state: GroupState, classic: ClassicGroup, turn: Turn) -> None:
         drop_pending_member(state, classic, member_id)
     for member in classic.members.values():
         state.deadlines.cancel(member.session_key)
-        respond_to_join(classic, member, JoinGroupResponse(error_code=refusal), turn)
-        refuse_sync(member, refusal, turn)
+        respond_to_join(classic, member, JoinGroupResponse(error_code=refusal), result)
+        refuse_sync(member, refusal, result)
         timeout_ms = member.session_timeout_ms
-        touch(state, classic.group_id, member.member_id, turn.now_ns, timeout_ms)
+        touch(state, classic.group_id, member.member_id, result.now_ns, timeout_ms)

@@ -23,7 +23,7 @@ from pykafka_core.coordinator.group.consumer.topics import (
 )
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import FencedInstanceIdError, UnreleasedInstanceIdError
 from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
 
@@ -33,7 +33,7 @@ _Response = ConsumerGroupHeartbeatResponse
 
 
 def consumer_heartbeat(
-    beat: Heartbeat, view: TopicsView, state: GroupState, waiter: Waiter, turn: Turn
+    beat: Heartbeat, view: TopicsView, state: GroupState, waiter: Waiter, result: CoordinatorResult
 ) -> None:
     """Respond with a `ConsumerGroupHeartbeatResponse`, with the assignment if it has changed.
 
@@ -48,7 +48,7 @@ def consumer_heartbeat(
             rejoin.
         InvalidRegularExpressionError: The group has too many of them.
         UnknownServerError: A new epoch is needed, but the group is in the last one.
-        TurnFullError: The changes do not fit into one batch.
+        BatchFullError: The changes do not fit into one batch.
     """
     draft = opened(beat.group_id, beat.member_epoch, view, state)
     check_regex(beat.topic_regex, beat.member_id, draft.group)
@@ -57,17 +57,17 @@ def consumer_heartbeat(
         before, replaced = admitted(beat, member_id, draft, state)
     except (UnreleasedInstanceIdError, FencedInstanceIdError):
         text = f"member {member_id}: another one has the instance id {beat.instance_id}"
-        draft.group.history.note(What.FENCED, text, turn.now_ms)
+        draft.group.history.note(What.FENCED, text, result.now_ms)
         raise
     changed = put_member(draft, before, _updated(beat, before), state)
-    renew(draft, view, state, changed, turn.now_ms)
-    after = reconcile(draft, member_id, beat.owned, state, turn)
+    renew(draft, view, state, changed, result.now_ms)
+    after = reconcile(draft, member_id, beat.owned, state, result)
     if replaced is not None:
         forget_deadlines(state, beat.group_id, replaced)
     draft.group.topics_version = view.version
-    touch(state, beat.group_id, member_id, turn.now_ns, beat.session_timeout_ms)
+    touch(state, beat.group_id, member_id, result.now_ns, beat.session_timeout_ms)
     is_news = beat.is_full or before.assigned != after.assigned
-    turn.respond(waiter, _respond(beat, after, is_news=is_news))
+    result.respond(waiter, _respond(beat, after, is_news=is_news))
 
 
 def _updated(beat: Heartbeat, member: ConsumerMember) -> ConsumerMember:

@@ -33,14 +33,14 @@ from pykafka_core.coordinator.group.consumer.topics import (
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.migration.downgrade import is_downgraded
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import GroupIdNotFoundError
 from pykafka_core.protocol.messages import ConsumerGroupHeartbeatRequest as Request
 from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
 
 
 def consumer_leave(
-    request: Request, view: TopicsView, state: GroupState, waiter: Waiter, turn: Turn
+    request: Request, view: TopicsView, state: GroupState, waiter: Waiter, result: CoordinatorResult
 ) -> None:
     """Remove a member, or mark a static member as away; respond with a
     `ConsumerGroupHeartbeatResponse`.
@@ -55,11 +55,11 @@ def consumer_leave(
         raise GroupIdNotFoundError
     member = group.member_of(request.member_id, request.instance_id)
     if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
-        _go_away(state, group, member, turn)
+        _go_away(state, group, member, result)
     else:
         cause = f"member {member.member_id} left"
-        remove_members(state, group, [member.member_id], view, cause, turn)
-    turn.respond(
+        remove_members(state, group, [member.member_id], view, cause, result)
+    result.respond(
         waiter,
         ConsumerGroupHeartbeatResponse(
             member_id=request.member_id, member_epoch=request.member_epoch
@@ -67,7 +67,9 @@ def consumer_leave(
     )
 
 
-def _go_away(state: GroupState, group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
+def _go_away(
+    state: GroupState, group: ConsumerGroup, member: ConsumerMember, result: CoordinatorResult
+) -> None:
     """Keep the assigned partitions of a static member until its session ends; those that it had to
     revoke are released.
 
@@ -77,8 +79,8 @@ def _go_away(state: GroupState, group: ConsumerGroup, member: ConsumerMember, tu
     away = member._replace(epoch=LEAVE_STATIC_EPOCH, assigned=kept, revoking=HOLDS_NOTHING)
     draft = Draft(group)
     draft.note(What.MEMBER, f"static member {member.instance_id} left temporarily")
-    draft.commit(state, turn, [current_record(group.group_id, away)])
-    watch_revocation(state, group.group_id, away, turn.now_ns)
+    draft.commit(state, result, [current_record(group.group_id, away)])
+    watch_revocation(state, group.group_id, away, result.now_ns)
 
 
 def remove_members(
@@ -87,7 +89,7 @@ def remove_members(
     member_ids: Iterable[str],
     view: TopicsView | None,
     cause: str,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Remove members. The group gets a new epoch, and the next heartbeat a new assignment.
 
@@ -99,12 +101,12 @@ def remove_members(
         member_ids: At least one.
         view: The current topics; None if they are unknown, and the next heartbeat checks them.
         cause: Reason of the removal, for the history.
-        turn: Gets the records.
+        result: Gets the records.
     """
     group_id, draft = group.group_id, Draft(group)
     for member_id in member_ids:
         draft.add(member_tombstones(group_id, member_id))
-    if is_downgraded(state, draft.group, group, cause, turn):
+    if is_downgraded(state, draft.group, group, cause, result):
         return
     draft.add(unused_regexes(draft.group))
     found, epoch = _hash(draft.group, view), epoch_after_removal(group)
@@ -112,7 +114,7 @@ def remove_members(
     if not draft.group.members:
         # The assignment of an empty group is complete at once, as in Kafka since 4.4.
         draft.add([target_epoch_record(group_id, epoch)])
-    draft.commit(state, turn)
+    draft.commit(state, result)
     draft.group.topics_version = None if view is None else view.version
     for member_id in member_ids:
         forget_deadlines(state, group_id, member_id)

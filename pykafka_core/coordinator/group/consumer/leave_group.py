@@ -6,7 +6,7 @@ from pykafka_core.coordinator.group.classic.member import REASON_LENGTH_MAX
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.leave import remove_members
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import NONE, KafkaError, UnknownMemberIdError
 from pykafka_core.protocol.messages import LeaveGroupRequest
 
@@ -16,12 +16,12 @@ def leave_consumer_group(
     leaving: Sequence[LeaveGroupRequest.MemberIdentity],
     state: GroupState,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Remove members; respond with a tuple of error codes, one for each of them.
 
     Raises:
-        TurnFullError: Their tombstones do not fit into one batch; no member is removed.
+        BatchFullError: Their tombstones do not fit into one batch; no member is removed.
     """
     found = [_found(group, identity) for identity in leaving]
     # A member that is listed twice is removed once.
@@ -29,8 +29,8 @@ def leave_consumer_group(
     if member_ids:
         pairs = zip(leaving, found, strict=True)
         cause = reason_of([identity for identity, one in pairs if isinstance(one, str)])
-        remove_members(state, group, member_ids, None, cause, turn)
-    turn.respond(waiter, tuple(NONE if isinstance(one, str) else one for one in found))
+        remove_members(state, group, member_ids, None, cause, result)
+    result.respond(waiter, tuple(NONE if isinstance(one, str) else one for one in found))
 
 
 def _found(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> str | int:

@@ -29,7 +29,7 @@ from pykafka_core.coordinator.group.consumer.topics import (
 )
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 
 _TOPICS_CHANGED = "the topics that its members subscribe to changed"
 
@@ -103,25 +103,29 @@ def _refresh_epoch(view: TopicsView, draft: Draft, cause: str | None) -> None:
 
 
 def reconcile(
-    draft: Draft, member_id: str, owned: Assignment | None, state: GroupState, turn: Turn
+    draft: Draft,
+    member_id: str,
+    owned: Assignment | None,
+    state: GroupState,
+    result: CoordinatorResult,
 ) -> ConsumerMember:
     """Take the member's next step, and commit the draft; return the changed member.
 
     Raises:
         FencedMemberEpochError: A later version wrote the member's state, and the member still owns
             partitions.
-        TurnFullError: The changes do not fit into one batch.
+        BatchFullError: The changes do not fit into one batch.
     """
     group = draft.group
     before = group.members[member_id]
     target = Target(group.assignment_epoch, group.target(member_id))
     after = reconciled(before, target, owned, group.is_free)
     if after is before:
-        draft.commit(state, turn)
+        draft.commit(state, result)
     else:
-        draft.commit(state, turn, [current_record(group.group_id, after)])
+        draft.commit(state, result, [current_record(group.group_id, after)])
         if draft.group.state is ConsumerGroupState.STABLE:
             text = f"all members have their partitions of epoch {group.epoch}"
-            draft.group.history.note(What.ASSIGNED, text, turn.now_ms)
-        watch_revocation(state, group.group_id, after, turn.now_ns)
+            draft.group.history.note(What.ASSIGNED, text, result.now_ms)
+        watch_revocation(state, group.group_id, after, result.now_ns)
     return after

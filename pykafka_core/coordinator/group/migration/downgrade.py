@@ -16,7 +16,7 @@ from pykafka_core.coordinator.group.consumer.records import group_tombstones
 from pykafka_core.coordinator.group.consumer.timers.session import forget_deadlines
 from pykafka_core.coordinator.group.migration.consumer_protocol import encoded_assignment
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, TurnFullError
+from pykafka_core.coordinator.shard import BatchFullError, CoordinatorResult
 
 _REASON = "the last member of the consumer protocol is gone"
 
@@ -26,7 +26,7 @@ def is_downgraded(
     left: ConsumerGroup,
     before: ConsumerGroup,
     cause: str,
-    turn: Turn,
+    result: CoordinatorResult,
     *,
     rebalances: bool = True,
 ) -> bool:
@@ -42,20 +42,20 @@ def is_downgraded(
         left: The group without the members that leave.
         before: The group with them.
         cause: The change of the members, for the history.
-        turn: The current turn.
+        result: The result of this operation.
         rebalances: Whether the partitions must be assigned again.
     """
     if not _is_due(state, left):
         return False
-    classic = _classic(state, left, turn.now_ms)
+    classic = _classic(state, left, result.now_ms)
     members = [
         stored_member(member, classic.protocol_name, member.assignment)
         for member in classic.members.values()
     ]
     record = group_record(classic, members, classic.leader_id)
     try:
-        turn.append([*group_tombstones(before), record])
-    except TurnFullError:
+        result.append([*group_tombstones(before), record])
+    except BatchFullError:
         return False
     group_id = before.group_id
     del state.consumer_groups[group_id]
@@ -63,9 +63,9 @@ def is_downgraded(
     for member_id in before.members:
         forget_deadlines(state, group_id, member_id)
     for member in classic.members.values():
-        touch_member(state, member, turn.now_ns)
+        touch_member(state, member, result.now_ns)
     if rebalances:
-        prepare_rebalance(state, classic, f"{cause}; {_REASON}", turn)
+        prepare_rebalance(state, classic, f"{cause}; {_REASON}", result)
     return True
 
 

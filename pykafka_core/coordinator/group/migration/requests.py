@@ -36,7 +36,7 @@ from pykafka_core.coordinator.group.migration.consumer_protocol import (
 )
 from pykafka_core.coordinator.group.migration.downgrade import is_downgraded
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import (
     IllegalGenerationError,
     InconsistentGroupProtocolError,
@@ -59,7 +59,7 @@ def join_consumers(
     group: ConsumerGroup,
     state: GroupState,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Add or update a classic member; the immediate response is a `JoinGroupResponse`.
 
@@ -71,7 +71,7 @@ def join_consumers(
         CoordinatorNotAvailableError: The memory limit of all groups is reached.
         UnknownMemberIdError: A static member sends an unknown member id.
         FencedInstanceIdError: Another member id has the instance id.
-        TurnFullError: The records do not fit into one batch.
+        BatchFullError: The records do not fit into one batch.
     """
     member_id = join.member_id or state.new_uuid()
     group.check_size(member_id, join.group_instance_id, state.settings.consumer.max_size)
@@ -80,24 +80,24 @@ def join_consumers(
         raise InconsistentGroupProtocolError
     if join.must_come_back:
         required = MemberIdRequiredError.code
-        turn.respond(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
+        result.respond(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
         return
     subscription = _subscription(join)
     draft = Draft(group)
     before, replaced = _admitted(join, member_id, draft)
     after = _updated(before, join, subscription)
-    renew(draft, view, state, put_member(draft, before, after, state), turn.now_ms)
+    renew(draft, view, state, put_member(draft, before, after, state), result.now_ms)
     owned = by_id(subscription.owned, view)
-    joined = reconcile(draft, member_id, owned, state, turn)
+    joined = reconcile(draft, member_id, owned, state, result)
     if replaced is not None:
         forget_deadlines(state, group.group_id, replaced)
     draft.group.topics_version = view.version
-    _await_sync(state, group.group_id, joined, join, turn)
-    turn.respond(waiter, _joined(joined, names[0]))
+    _await_sync(state, group.group_id, joined, join, result)
+    result.respond(waiter, _joined(joined, names[0]))
     if replaced is not None:
         is_settled = draft.group.state is ConsumerGroupState.STABLE
         cause = f"static member {member_id} rejoined with the classic protocol"
-        is_downgraded(state, draft.group, draft.group, cause, turn, rebalances=not is_settled)
+        is_downgraded(state, draft.group, draft.group, cause, result, rebalances=not is_settled)
 
 
 def _subscription(join: ClassicJoin) -> Subscription:
@@ -142,11 +142,15 @@ def _updated(
 
 
 def _await_sync(
-    state: GroupState, group_id: str, member: ConsumerMember, join: ClassicJoin, turn: Turn
+    state: GroupState,
+    group_id: str,
+    member: ConsumerMember,
+    join: ClassicJoin,
+    result: CoordinatorResult,
 ) -> None:
-    touch(state, group_id, member.member_id, turn.now_ns, join.session_timeout_ms)
+    touch(state, group_id, member.member_id, result.now_ns, join.session_timeout_ms)
     state.deadlines.cancel(DueInConsumerGroup(ConsumerDue.JOIN, group_id, member.member_id))
-    watch(state, ConsumerDue.SYNC, group_id, member, turn.now_ns)
+    watch(state, ConsumerDue.SYNC, group_id, member, result.now_ns)
 
 
 def _joined(member: ConsumerMember, protocol: str) -> JoinGroupResponse:
@@ -162,7 +166,11 @@ def _joined(member: ConsumerMember, protocol: str) -> JoinGroupResponse:
 
 
 def sync_consumers(
-    sync: ClassicSync, group: ConsumerGroup, state: GroupState, waiter: Waiter, turn: Turn
+    sync: ClassicSync,
+    group: ConsumerGroup,
+    state: GroupState,
+    waiter: Waiter,
+    result: CoordinatorResult,
 ) -> None:
     """Return a classic member's assignment in a `SyncGroupResponse`, or REBALANCE_IN_PROGRESS: join
     again.
@@ -184,17 +192,17 @@ def sync_consumers(
     # A member that must revoke partitions has already joined again: it first needs the assignment
     # without them.
     gives_up = member.state is MemberState.UNREVOKED_PARTITIONS
-    if not gives_up and _is_behind(group, member, state, turn):
-        _await_join(state, group, member, turn)
-        turn.respond(waiter, RebalanceInProgressError.code)
+    if not gives_up and _is_behind(group, member, state, result):
+        _await_join(state, group, member, result)
+        result.respond(waiter, RebalanceInProgressError.code)
         return
     key = DueInConsumerGroup(ConsumerDue.SYNC, group.group_id, member.member_id)
     state.deadlines.cancel(key)
-    touch(state, group.group_id, member.member_id, turn.now_ns, side.session_timeout_ms)
+    touch(state, group.group_id, member.member_id, result.now_ns, side.session_timeout_ms)
     assigned = encoded_assignment(
         member.assigned, member.topic_names, state.topic_id, side.metadata
     )
-    turn.respond(
+    result.respond(
         waiter,
         SyncGroupResponse(
             protocol_type=sync.protocol_type,
@@ -205,7 +213,11 @@ def sync_consumers(
 
 
 def beat_consumers(
-    request: HeartbeatRequest, group: ConsumerGroup, state: GroupState, waiter: Waiter, turn: Turn
+    request: HeartbeatRequest,
+    group: ConsumerGroup,
+    state: GroupState,
+    waiter: Waiter,
+    result: CoordinatorResult,
 ) -> None:
     """Extend a classic member's session.
 
@@ -219,16 +231,16 @@ def beat_consumers(
     member, side = _classic_member(
         group, request.member_id, request.group_instance_id, request.generation_id
     )
-    touch(state, group.group_id, member.member_id, turn.now_ns, side.session_timeout_ms)
-    if _has_a_step_to_take(group, member, state, turn):
-        _await_join(state, group, member, turn)
-        turn.respond(waiter, RebalanceInProgressError.code)
+    touch(state, group.group_id, member.member_id, result.now_ns, side.session_timeout_ms)
+    if _has_a_step_to_take(group, member, state, result):
+        _await_join(state, group, member, result)
+        result.respond(waiter, RebalanceInProgressError.code)
     else:
-        turn.respond(waiter, HeartbeatResponse())
+        result.respond(waiter, HeartbeatResponse())
 
 
 def _has_a_step_to_take(
-    group: ConsumerGroup, member: ConsumerMember, state: GroupState, turn: Turn
+    group: ConsumerGroup, member: ConsumerMember, state: GroupState, result: CoordinatorResult
 ) -> bool:
     """Return whether the member's next join brings a newer epoch, completes a revocation, or brings
     free partitions.
@@ -238,10 +250,12 @@ def _has_a_step_to_take(
             return True
         case MemberState.UNRELEASED_PARTITIONS if not group.waits_for_others(member):
             return True
-    return _is_behind(group, member, state, turn)
+    return _is_behind(group, member, state, result)
 
 
-def _is_behind(group: ConsumerGroup, member: ConsumerMember, state: GroupState, turn: Turn) -> bool:
+def _is_behind(
+    group: ConsumerGroup, member: ConsumerMember, state: GroupState, result: CoordinatorResult
+) -> bool:
     """Return whether the member's next join brings a newer target assignment.
 
     Kafka since 4.3 compares with the epoch of the last assignment only, so that a member does not
@@ -249,16 +263,16 @@ def _is_behind(group: ConsumerGroup, member: ConsumerMember, state: GroupState, 
     assignment is due. Otherwise a group of classic members only would never be assigned again where
     the policy forbids a downgrade.
     """
-    return member.epoch < group.assignment_epoch or is_assignment_due(group, state, turn.now_ms)
+    return member.epoch < group.assignment_epoch or is_assignment_due(group, state, result.now_ms)
 
 
 def _await_join(
-    state: GroupState, group: ConsumerGroup, member: ConsumerMember, turn: Turn
+    state: GroupState, group: ConsumerGroup, member: ConsumerMember, result: CoordinatorResult
 ) -> None:
     """Start the member's rebalance timeout when it is first asked to rejoin."""
     key = DueInConsumerGroup(ConsumerDue.JOIN, group.group_id, member.member_id)
     if state.deadlines.get(key) is None:
-        state.deadlines.set(key, turn.now_ns + max(member.rebalance_timeout_ms, 0) * NS_PER_MS)
+        state.deadlines.set(key, result.now_ns + max(member.rebalance_timeout_ms, 0) * NS_PER_MS)
 
 
 def _classic_member(

@@ -9,7 +9,7 @@ from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords, ensure_group
 from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, NO_EXPIRY, NO_TOPIC_ID, Committed
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, KeyValue, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, IllegalGenerationError
 
 NOT_FOUND_VERSION = 9
@@ -74,7 +74,9 @@ class Commit(NamedTuple):
     api_version: int | None
 
 
-def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def commit_offsets(
+    commit: Commit, state: GroupState, waiter: Waiter, result: CoordinatorResult
+) -> None:
     """Commit all offsets, or none.
 
     The response is None, or the ids of the topics whose offsets were not committed, because they
@@ -93,18 +95,18 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
             epoch.
         UnsupportedVersionError: This version has no member epoch, and names a member of a consumer
             group.
-        TurnFullError: The records do not fit into one batch.
+        BatchFullError: The records do not fit into one batch.
     """
     commit, deleted = without_deleted(commit, state)
     check_commit(commit, state)
-    turn.append([one.record for one in commit.offsets])
+    result.append([one.record for one in commit.offsets])
     ensure_group(state, commit.group_id)
     for one in commit.offsets:
         state.offsets.put(commit.group_id, one.topic, one.partition, one.committed)
     group = state.any_group(commit.group_id)
     if isinstance(group, ClassicGroup):
-        touch(state, group, commit.member_id, turn.now_ns)
-    turn.respond(waiter, deleted or None)
+        touch(state, group, commit.member_id, result.now_ns)
+    result.respond(waiter, deleted or None)
 
 
 def without_deleted(commit: Commit, state: GroupState) -> tuple[Commit, frozenset[bytes]]:

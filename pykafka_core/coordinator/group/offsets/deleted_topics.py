@@ -14,9 +14,9 @@ from pykafka_core.coordinator.group.offsets.expiry import (
     end_group,
     remove_places,
 )
-from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed, Place
+from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed, TopicPartition
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 
 REMOVAL = "offsets of deleted topics"
 """Key of the deadline."""
@@ -54,20 +54,22 @@ def _of_current(
     }
 
 
-def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -> None:
+def topics_deleted(
+    state: GroupState, topics: Mapping[str, bytes], result: CoordinatorResult
+) -> None:
     """Schedule the removal of the offsets of deleted topics.
 
     Args:
         state: State of the shard.
         topics: Ids by name. Offsets with another id stay: they belong to a new topic of that name.
             Offsets without an id (in old records) are removed.
-        turn: The current turn.
+        result: The result of this operation.
     """
     state.offsets.note_deleted(topics)
-    _begin_removal(state, turn)
+    _begin_removal(state, result)
 
 
-def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
+def remove_of_absent_topics(state: GroupState, result: CoordinatorResult) -> None:
     """Schedule the removal of offsets whose topics were deleted before a crash, or during the load.
 
     Old records have no topic id; their offsets stay if there is a topic of that name.
@@ -78,10 +80,10 @@ def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
         if absent := ids - kept:
             state.offsets.note_gone(topic, absent)
     state.offsets.replayed.clear()
-    _begin_removal(state, turn)
+    _begin_removal(state, result)
 
 
-def remove_gone(state: GroupState, turn: Turn) -> None:
+def remove_gone(state: GroupState, result: CoordinatorResult) -> None:
     """Remove offsets of deleted topics, as many as one turn allows."""
     offsets, left = state.offsets, SEARCHED_MAX
     while left > 0 and (offsets.leaving or offsets.deletions):
@@ -90,23 +92,27 @@ def remove_gone(state: GroupState, turn: Turn) -> None:
             continue
         group_id, topic = offsets.leaving[0]
         partitions = offsets.partitions(group_id, topic)
-        if not _remove_of(state, group_id, topic, partitions, turn):
+        if not _remove_of(state, group_id, topic, partitions, result):
             break
         offsets.leaving.popleft()
         left -= 1 + len(partitions)
     if not offsets.leaving:
         offsets.gone.clear()
     if offsets.leaving or offsets.deletions:
-        state.deadlines.set(REMOVAL, turn.now_ns + PAUSE_NS)
+        state.deadlines.set(REMOVAL, result.now_ns + PAUSE_NS)
 
 
 def _remove_of(
-    state: GroupState, group_id: str, topic: str, partitions: Iterable[int], turn: Turn
+    state: GroupState,
+    group_id: str,
+    topic: str,
+    partitions: Iterable[int],
+    result: CoordinatorResult,
 ) -> bool:
     """Remove a group's offsets in deleted topics of a name; return False if the next turn must
     continue.
     """
-    offsets, gone = state.offsets, list[Place]()
+    offsets, gone = state.offsets, list[TopicPartition]()
     for place in ((topic, partition) for partition in partitions):
         if len(gone) == REMOVED_MAX:
             break
@@ -114,13 +120,13 @@ def _remove_of(
             gone.append(place)
         else:
             offsets.hide_gone(group_id, place)
-    if not remove_places(state, group_id, gone, turn):
+    if not remove_places(state, group_id, gone, result):
         return False
     group = state.any_group(group_id)
-    return group is None or not gone or end_group(state, group, turn) or not turn.records
+    return group is None or not gone or end_group(state, group, result) or not result.records
 
 
-def _begin_removal(state: GroupState, turn: Turn) -> None:
+def _begin_removal(state: GroupState, result: CoordinatorResult) -> None:
     # Starts without a pause, because frequent deletions would postpone it again and again.
     if state.offsets.leaving or state.offsets.deletions:
-        state.deadlines.set(REMOVAL, turn.now_ns)
+        state.deadlines.set(REMOVAL, result.now_ns)

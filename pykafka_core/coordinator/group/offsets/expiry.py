@@ -16,9 +16,9 @@ from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.removal import remove_empty_consumer_group
 from pykafka_core.coordinator.group.offsets.records import offset_tombstones
-from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed, Place
+from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed, TopicPartition
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 
 EXPIRY = "offsets expiry"
 """Key of the deadline."""
@@ -33,13 +33,13 @@ PAUSE_NS = NS_PER_MS
 """Time between two turns of an expiry or a removal, in which requests are handled."""
 
 
-def arm_expiry(state: GroupState, turn: Turn) -> None:
+def arm_expiry(state: GroupState, result: CoordinatorResult) -> None:
     """Schedule the next search after the interval."""
     interval_ms = state.settings.offsets_retention_check_interval_ms
-    state.deadlines.set(EXPIRY, turn.now_ns + interval_ms * NS_PER_MS)
+    state.deadlines.set(EXPIRY, result.now_ns + interval_ms * NS_PER_MS)
 
 
-def expire(state: GroupState, turn: Turn) -> None:
+def expire(state: GroupState, result: CoordinatorResult) -> None:
     """Search some groups, and schedule the next turn."""
     search, left = state.offsets.search, SEARCHED_MAX
     if not search.groups:
@@ -51,75 +51,83 @@ def expire(state: GroupState, turn: Turn) -> None:
             search.next_group()
             left -= 1
         else:
-            left -= _search_topics(state, group, turn, left) or _end_group(state, group, turn)
+            left -= _search_topics(state, group, result, left) or _end_group(state, group, result)
     if search.groups:
-        state.deadlines.set(EXPIRY, turn.now_ns + PAUSE_NS)
+        state.deadlines.set(EXPIRY, result.now_ns + PAUSE_NS)
     else:
-        arm_expiry(state, turn)
+        arm_expiry(state, result)
 
 
-def _search_topics(state: GroupState, group: AnyGroup, turn: Turn, left: int) -> int:
+def _search_topics(state: GroupState, group: AnyGroup, result: CoordinatorResult, left: int) -> int:
     """Remove expired offsets in the group's next topics; return the number of searched items, 0 at
     the end.
     """
     search, topics = state.offsets.search, state.offsets.topics(group.group_id)
     if search.topics is None:
         search.topics = deque(topics)
-    looked_at, count, found = list[str](), 0, list[Place]()
+    looked_at, count, found = list[str](), 0, list[TopicPartition]()
     while search.topics and count < left and len(found) < REMOVED_MAX:
         topic = search.topics.popleft()
         looked_at.append(topic)
         count += 1 + len(topics.get(topic, ()))
-        found += islice(_expired(state, group, topic, turn), REMOVED_MAX)
+        found += islice(_expired(state, group, topic, result), REMOVED_MAX)
     kept = group.subscribed_among({place[0] for place in found})
     places = [place for place in found if place[0] not in kept]
-    if not remove_places(state, group.group_id, places, turn):
+    if not remove_places(state, group.group_id, places, result):
         search.topics.extendleft(reversed(looked_at))
         return left
     return count
 
 
-def _expired(state: GroupState, group: AnyGroup, topic: str, turn: Turn) -> Iterator[Place]:
+def _expired(
+    state: GroupState, group: AnyGroup, topic: str, result: CoordinatorResult
+) -> Iterator[TopicPartition]:
     """Yield the partitions whose offsets have expired; they are removed unless a member subscribes
     to the topic.
     """
     for partition, committed in state.offsets.topics(group.group_id).get(topic, {}).items():
         place = (topic, partition)
-        if _can_expire(state, group, place, committed, turn):
+        if _can_expire(state, group, place, committed, result):
             yield place
 
 
-def remove_places(state: GroupState, group_id: str, places: Sequence[Place], turn: Turn) -> bool:
+def remove_places(
+    state: GroupState, group_id: str, places: Sequence[TopicPartition], result: CoordinatorResult
+) -> bool:
     """Remove offsets while they fit; return False if the next turn must continue."""
-    count = turn.append_some(offset_tombstones(group_id, places))
+    count = result.append_some(offset_tombstones(group_id, places))
     for place in places[:count]:
         state.offsets.remove(group_id, *place)
     # A tombstone that is too large for an empty turn must not block the others.
-    return count == len(places) < REMOVED_MAX or not turn.records
+    return count == len(places) < REMOVED_MAX or not result.records
 
 
-def _end_group(state: GroupState, group: AnyGroup, turn: Turn) -> int:
+def _end_group(state: GroupState, group: AnyGroup, result: CoordinatorResult) -> int:
     """Remove the group if nothing is left of it, after all its topics were searched; return the
     cost.
     """
-    if end_group(state, group, turn) or not turn.records:
+    if end_group(state, group, result) or not result.records:
         state.offsets.search.next_group()
         return 1
     return SEARCHED_MAX
 
 
-def end_group(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
+def end_group(state: GroupState, group: AnyGroup, result: CoordinatorResult) -> bool:
     """Remove a group without offsets and members; return False if its tombstone did not fit into
     the turn.
     """
     has_offsets = next(state.offsets.places(group.group_id), None) is not None
-    return has_offsets or _remove_group(state, group, turn)
+    return has_offsets or _remove_group(state, group, result)
 
 
 def _can_expire(
-    state: GroupState, group: AnyGroup, place: Place, committed: Committed, turn: Turn
+    state: GroupState,
+    group: AnyGroup,
+    place: TopicPartition,
+    committed: Committed,
+    result: CoordinatorResult,
 ) -> bool:
-    return _has_expired(state, group, committed, turn.now_ms) and not state.offsets.is_pending(
+    return _has_expired(state, group, committed, result.now_ms) and not state.offsets.is_pending(
         group.group_id, *place
     )
 
@@ -142,18 +150,18 @@ def _has_expired(state: GroupState, group: AnyGroup, committed: Committed, now_m
     return now_ms - began_ms >= state.settings.offsets_retention_ms
 
 
-def _remove_group(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
+def _remove_group(state: GroupState, group: AnyGroup, result: CoordinatorResult) -> bool:
     """Remove a group without offsets if it has no members; return False if its tombstone did not
     fit.
     """
     if isinstance(group, ConsumerGroup):
-        return remove_empty_consumer_group(group, state, turn)
+        return remove_empty_consumer_group(group, state, result)
     if group.state is not ClassicGroupState.EMPTY:
         return True
-    if not turn.append_some([group_tombstone(group.group_id)]):
+    if not result.append_some([group_tombstone(group.group_id)]):
         return False
     for member_id in list(group.pending_members):
         drop_pending_member(state, group, member_id)
-    group.move_to(ClassicGroupState.DEAD, turn.now_ms)
+    group.move_to(ClassicGroupState.DEAD, result.now_ms)
     del state.groups[group.group_id]
     return True

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.offsets.deleted_topics import current_offsets
-from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, Committed, Place
+from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, Committed, TopicPartition
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import KafkaError
 
 
@@ -29,7 +29,7 @@ class Fetched(NamedTuple):
     """
 
     offsets: Mapping[str, Mapping[int, Committed]]
-    unstable: frozenset[Place]
+    unstable: frozenset[TopicPartition]
     topic_ids: Mapping[str, bytes | None]
     refused: Mapping[Reader, int]
 
@@ -40,7 +40,7 @@ def fetch_offsets(
     readers: Collection[Reader],
     state: GroupState,
     waiter: Waiter,
-    turn: Turn,
+    result: CoordinatorResult,
 ) -> None:
     """Respond with a `Fetched` of those topics, or of all.
 
@@ -53,7 +53,7 @@ def fetch_offsets(
     offsets = dict(current_offsets(state, group_id, topics))
     topic_ids = {name: state.topic_id(name) for name in (offsets if topics is None else topics)}
     pending = state.offsets.pending_places(group_id)
-    turn.respond(waiter, Fetched(offsets, pending, topic_ids, refused))
+    result.respond(waiter, Fetched(offsets, pending, topic_ids, refused))
 
 
 def _refused(group: ConsumerGroup, readers: Iterable[Reader]) -> dict[Reader, int]:

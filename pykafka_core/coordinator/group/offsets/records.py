@@ -6,7 +6,7 @@ from sys import intern
 from typing import cast
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
-from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed, Place
+from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed, TopicPartition
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import KeyValue
 from pykafka_core.protocol import ProtocolError
@@ -98,7 +98,7 @@ class OffsetRecords:
         return self._key + partition.to_bytes(_PARTITION_BYTES, "big", signed=True)
 
 
-def offset_tombstones(group_id: str, places: Iterable[Place]) -> Iterator[KeyValue]:
+def offset_tombstones(group_id: str, places: Iterable[TopicPartition]) -> Iterator[KeyValue]:
     """Yield the tombstones of offsets."""
     by_topic: dict[str, OffsetRecords] = {}
     for topic, partition in places:

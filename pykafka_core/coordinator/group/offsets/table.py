@@ -19,7 +19,7 @@ class _Pending(NamedTuple):
     committed: Committed
 
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """Topic and partition of an offset, within a group."""
 Row = tuple[str, str]
 """Group id and topic."""
@@ -73,13 +73,13 @@ class Detached:
     ) -> None:
         self.group_id, self._topics, self.waiter = group_id, topics, waiter
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[TopicPartition]:
         """Yield the remaining topics and partitions."""
         for topic, partitions in self._topics.items():
             for partition in partitions:
                 yield topic, partition
 
-    def remove(self, places: Iterable[Place]) -> None:
+    def remove(self, places: Iterable[TopicPartition]) -> None:
         """Remove places whose tombstones are written or not needed."""
         for topic, partition in places:
             del self._topics[topic][partition]
@@ -122,11 +122,11 @@ class OffsetTable:
         self._groups: dict[str, dict[str, dict[int, Committed]]] = {}
         self._groups_of: dict[str, str | dict[str, None]] = {}
         """By topic: the group with committed offsets in it, or several groups in order."""
-        self._pending: dict[int, dict[str, dict[Place, _Pending | None]]] = {}
+        self._pending: dict[int, dict[str, dict[TopicPartition, _Pending | None]]] = {}
         """By producer id; None where a later commit replaces it."""
-        self._writers: dict[str, dict[Place, set[int]]] = {}
+        self._writers: dict[str, dict[TopicPartition, set[int]]] = {}
         """Producer ids with a pending offset, by group and place."""
-        self._hidden: set[tuple[str, Place]] = set()
+        self._hidden: set[tuple[str, TopicPartition]] = set()
         """Group ids and places where `hide_gone` removed an offset, until the transactions there
         end: always places of pending offsets."""
         self._number = 0
@@ -150,7 +150,7 @@ class OffsetTable:
         """Return the last offset that was committed outside of open transactions."""
         return self.topics(group_id).get(topic, {}).get(partition)
 
-    def places(self, group_id: str) -> Iterator[Place]:
+    def places(self, group_id: str) -> Iterator[TopicPartition]:
         """Yield each place with offsets of a group, committed or pending, once."""
         topics = self.topics(group_id)
         for topic, partitions in topics.items():
@@ -164,7 +164,7 @@ class OffsetTable:
         """Return whether an open transaction has an offset there."""
         return (topic, partition) in self._writers.get(group_id, ())
 
-    def pending_places(self, group_id: str) -> frozenset[Place]:
+    def pending_places(self, group_id: str) -> frozenset[TopicPartition]:
         """Return the places with offsets of open transactions."""
         return frozenset(self._writers.get(group_id, ()))
 
@@ -213,7 +213,7 @@ class OffsetTable:
             self.gone.setdefault(topic, set()).update(topic_ids)
             self.leaving.extend(rows)
 
-    def has_gone(self, group_id: str, place: Place) -> bool:
+    def has_gone(self, group_id: str, place: TopicPartition) -> bool:
         """Return whether all offsets at a place, committed and pending, belong to deleted
         topics.
         """
@@ -221,7 +221,7 @@ class OffsetTable:
             self.is_gone(place[0], one.topic_id) for one in self._that_count(group_id, place)
         )
 
-    def hide_gone(self, group_id: str, place: Place) -> None:
+    def hide_gone(self, group_id: str, place: TopicPartition) -> None:
         """Forget offsets of deleted topics at a place that also has an offset of a newer topic of
         that name.
 
@@ -260,7 +260,7 @@ class OffsetTable:
             self._overtake(group_id, (topic, partition), self._number + 1)
 
     def put_pending(
-        self, producer_id: int, group_id: str, place: Place, committed: Committed
+        self, producer_id: int, group_id: str, place: TopicPartition, committed: Committed
     ) -> None:
         """Commit an offset within a transaction."""
         self._number += 1
@@ -318,7 +318,7 @@ class OffsetTable:
             if group_id not in groups and any(place[0] == topic for place in places):
                 yield group_id
 
-    def _that_count(self, group_id: str, place: Place) -> Iterator[Committed]:
+    def _that_count(self, group_id: str, place: TopicPartition) -> Iterator[Committed]:
         """Yield the committed offset of a place, and the pending ones that may still take
         effect.
         """
@@ -330,7 +330,7 @@ class OffsetTable:
             if pending is not None:
                 yield pending.committed
 
-    def _detach_hidden(self, group_id: str, places: Iterable[Place]) -> None:
+    def _detach_hidden(self, group_id: str, places: Iterable[TopicPartition]) -> None:
         """Move hidden places to `detached` that no transaction has an offset at."""
         topics: dict[str, dict[int, object]] = {}
         for place in places:
@@ -370,7 +370,7 @@ class OffsetTable:
         else:
             del self._groups_of[topic]
 
-    def _overtake(self, group_id: str, place: Place, number: int) -> None:
+    def _overtake(self, group_id: str, place: TopicPartition, number: int) -> None:
         """Discard pending offsets with a number below ``number``."""
         for producer_id in self._writers.get(group_id, {}).get(place, ()):
             places = self._pending[producer_id][group_id]
@@ -378,7 +378,7 @@ class OffsetTable:
             if pending is not None and pending.number < number:
                 places[place] = None
 
-    def _withdraw(self, producer_id: int, group_id: str, place: Place) -> None:
+    def _withdraw(self, producer_id: int, group_id: str, place: TopicPartition) -> None:
         writers = self._writers[group_id]
         writers[place].discard(producer_id)
         if not writers[place]:

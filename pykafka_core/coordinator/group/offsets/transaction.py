@@ -18,7 +18,7 @@ from pykafka_core.coordinator.group.offsets.deletion import DELETION
 from pykafka_core.coordinator.group.offsets.records import ensure_group
 from pykafka_core.coordinator.group.offsets.transactions import Guard
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
+from pykafka_core.coordinator.shard import CoordinatorResult, TransactionEnd, Waiter, Within
 from pykafka_core.errors import CoordinatorLoadInProgressError, InvalidTxnStateError
 
 
@@ -30,7 +30,9 @@ class TransactionalCommit(NamedTuple):
     producer_epoch: int
 
 
-def begin_commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def begin_commit(
+    asked: TransactionalCommit, state: GroupState, waiter: Waiter, result: CoordinatorResult
+) -> None:
     """Commit if the transaction already has offsets here; else respond with a `Guard` for the
     verification.
 
@@ -39,13 +41,17 @@ def begin_commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, 
     """
     open_epoch = state.transactions.epoch(asked.producer_id)
     if open_epoch == asked.producer_epoch:
-        _commit(asked, state, waiter, turn)
+        _commit(asked, state, waiter, result)
     else:
-        turn.respond(waiter, state.transactions.guard())
+        result.respond(waiter, state.transactions.guard())
 
 
 def commit_in_transaction(
-    asked: TransactionalCommit, guard: Guard, state: GroupState, waiter: Waiter, turn: Turn
+    asked: TransactionalCommit,
+    guard: Guard,
+    state: GroupState,
+    waiter: Waiter,
+    result: CoordinatorResult,
 ) -> None:
     """Commit offsets that were verified under ``guard``; they wait for the marker.
 
@@ -56,35 +62,39 @@ def commit_in_transaction(
         CoordinatorLoadInProgressError: It may have ended: the shard was loaded again, or too many
             others ended. Or removed offsets of the group lack tombstones. The client retries.
         KafkaError: The group rejects the commit; see `commit_offsets`.
-        TurnFullError: The records do not fit into one batch.
+        BatchFullError: The records do not fit into one batch.
     """
     if not state.transactions.knows(guard):
         raise CoordinatorLoadInProgressError
     if state.transactions.has_ended(guard, asked.producer_id, asked.producer_epoch):
         raise InvalidTxnStateError
-    _commit(asked, state, waiter, turn)
+    _commit(asked, state, waiter, result)
 
 
-def end_transaction(end: TransactionEnd, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def end_transaction(
+    end: TransactionEnd, state: GroupState, waiter: Waiter, result: CoordinatorResult
+) -> None:
     """Write the marker, and apply or forget the producer's offsets; the response is None."""
-    turn.stamp = end
+    result.stamp = end
     state.transactions.end(end)
     state.offsets.end_transaction(end.producer_id, committed=end.committed)
     if state.offsets.detached:
-        state.deadlines.set(DELETION, turn.now_ns)
-    turn.respond(waiter, None)
+        state.deadlines.set(DELETION, result.now_ns)
+    result.respond(waiter, None)
 
 
-def _commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def _commit(
+    asked: TransactionalCommit, state: GroupState, waiter: Waiter, result: CoordinatorResult
+) -> None:
     commit, deleted = without_deleted(asked.commit, state)
     check_commit(commit, state)
     if state.offsets.is_detached(commit.group_id):
         raise CoordinatorLoadInProgressError
-    turn.append([one.record for one in commit.offsets])
-    turn.stamp = Within(asked.producer_id, asked.producer_epoch)
+    result.append([one.record for one in commit.offsets])
+    result.stamp = Within(asked.producer_id, asked.producer_epoch)
     ensure_group(state, commit.group_id)
     for one in commit.offsets:
         place = (one.topic, one.partition)
         state.offsets.put_pending(asked.producer_id, commit.group_id, place, one.committed)
     state.transactions.begin(asked.producer_id, asked.producer_epoch)
-    turn.respond(waiter, deleted or None)
+    result.respond(waiter, deleted or None)

@@ -5,7 +5,7 @@ not expire.
 """
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.coordinator.transaction.records import transaction_tombstone
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.timers.keys import EXPIRY
@@ -16,38 +16,38 @@ PAUSE_NS = NS_PER_MS
 """Time until the search continues, in which requests are handled."""
 
 
-def arm_expiry(state: Transactions, turn: Turn) -> None:
+def arm_expiry(state: Transactions, result: CoordinatorResult) -> None:
     """Schedule the next search after the interval."""
     interval_ms = state.settings.remove_expired_interval_ms
-    state.deadlines.set(EXPIRY, turn.now_ns + interval_ms * NS_PER_MS)
+    state.deadlines.set(EXPIRY, result.now_ns + interval_ms * NS_PER_MS)
 
 
-def expire(state: Transactions, turn: Turn) -> None:
+def expire(state: Transactions, result: CoordinatorResult) -> None:
     """Search some ids, and schedule the next turn."""
     to_search = state.to_search
     if not to_search:
         to_search.extend(state.by_id)
     for _ in range(min(SEARCHED_MAX, len(to_search))):
-        if not _search(to_search[0], state, turn):
+        if not _search(to_search[0], state, result):
             break
         to_search.popleft()
     if to_search:
-        state.deadlines.set(EXPIRY, turn.now_ns + PAUSE_NS)
+        state.deadlines.set(EXPIRY, result.now_ns + PAUSE_NS)
     else:
-        arm_expiry(state, turn)
+        arm_expiry(state, result)
 
 
-def _search(transactional_id: str, state: Transactions, turn: Turn) -> bool:
+def _search(transactional_id: str, state: Transactions, result: CoordinatorResult) -> bool:
     """Remove an id if it has expired; return False if its tombstone did not fit."""
     transaction = state.by_id.get(transactional_id)
-    expires_before_ms = turn.now_ms - state.settings.id_expiration_ms
+    expires_before_ms = result.now_ms - state.settings.id_expiration_ms
     if (
         transaction is None
         or not transaction.state.is_ended
         or transaction.last_update_ms > expires_before_ms
     ):
         return True
-    if not turn.append_some([transaction_tombstone(transactional_id)]):
-        return not turn.records  # a tombstone too large for an empty turn must not end the search
+    if not result.append_some([transaction_tombstone(transactional_id)]):
+        return not result.records  # a tombstone too large for an empty turn must not end the search
     state.remove(transactional_id)
     return True

@@ -3,7 +3,7 @@
 from functools import partial
 
 from pykafka_core.coordinator.group.classic.leave import leave_group
-from pykafka_core.coordinator.shard import TurnFullError
+from pykafka_core.coordinator.shard import BatchFullError
 from pykafka_core.errors import (
     NONE,
     FencedInstanceIdError,
@@ -60,5 +60,5 @@ def test_tombstones_that_do_not_fit_remove_no_member() -> None:
     world = World()
     world.join("a")
     world.bytes_max = 10
-    assert left(world, Identity(member_id="a")) == TurnFullError.code
+    assert left(world, Identity(member_id="a")) == BatchFullError.code
     assert set(world.group.members) == {"a"}

@@ -8,7 +8,7 @@ from pykafka_core.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
 from pykafka_core.coordinator.group.explain import explain, view_group
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.summary import summarize
-from pykafka_core.coordinator.shard import TurnFullError
+from pykafka_core.coordinator.shard import BatchFullError
 from pykafka_core.protocol.messages import LeaveGroupRequest
 from tests.coordinator.group.consumer.world import FIRST, GROUP, MS, SESSION_MS, World
 
@@ -136,5 +136,5 @@ def test_departure_return_and_fencing_of_static_members_are_recorded() -> None:
 
 def test_rejected_change_is_not_recorded() -> None:
     world = World(bytes_max=1)
-    assert world.join("a") == TurnFullError.code
+    assert world.join("a") == BatchFullError.code
     assert view_group(world.shard, GROUP, 0, 0) is None

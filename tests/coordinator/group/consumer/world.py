@@ -22,7 +22,7 @@ from pykafka_core.coordinator.group.offsets.commit import (
 )
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.settings import ConsumerGroupSettings, GroupSettings
-from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
+from pykafka_core.coordinator.shard import CoordinatorResult, KeyValue, Waiter
 from pykafka_core.errors import KafkaError
 from pykafka_core.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -55,7 +55,7 @@ NOTHING_SAID = Heartbeat(
     session_timeout_ms=SESSION_MS,
     heartbeat_interval_ms=INTERVAL_MS,
 )
-Operation = Callable[[GroupShard, Waiter, Turn], None]
+Operation = Callable[[GroupShard, Waiter, CoordinatorResult], None]
 
 
 def topic_id(name: str) -> bytes:
@@ -120,14 +120,14 @@ class World:
 
     def submit(self, operation: Operation) -> Waiter:
         """Run an operation; return its waiter, whose response may come later."""
-        waiter, turn, before = next(self._waiters), self._turn(), dump(self.shard)
+        waiter, result, before = next(self._waiters), self._turn(), dump(self.shard)
         try:
-            operation(self.shard, waiter, turn)
+            operation(self.shard, waiter, result)
         except KafkaError as error:
             assert dump(self.shard) == before, "a refusal changes nothing"
             self.responses[waiter] = error.code
             return waiter
-        self._take(turn)
+        self._take(result)
         return waiter
 
     def beat(self, member_id: str, epoch: int, **said: Any) -> Any:
@@ -153,9 +153,9 @@ class World:
         end_ms = self.now_ms + duration_ms
         while (due_ns := self.shard.deadlines.next_ns()) <= end_ms * MS:
             self.now_ms = max(self.now_ms, -(-due_ns // MS))
-            turn = self._turn()
-            self.shard.run_due(turn)
-            self._take(turn)
+            result = self._turn()
+            self.shard.run_due(result)
+            self._take(result)
         self.now_ms = end_ms
 
     @property
@@ -173,12 +173,12 @@ class World:
         topic = self.topics.topic(name)
         return None if topic is None else topic.topic_id
 
-    def _turn(self) -> Turn:
-        return Turn(self.now_ms * MS, self.now_ms, self.bytes_max)
+    def _turn(self) -> CoordinatorResult:
+        return CoordinatorResult(self.now_ms * MS, self.now_ms, self.bytes_max)
 
-    def _take(self, turn: Turn) -> None:
-        self.records += turn.records
-        self.responses.update(turn.responses)
+    def _take(self, result: CoordinatorResult) -> None:
+        self.records += result.records
+        self.responses.update(result.responses)
         assert dump(self.reloaded()) == dump(self.shard), "the records say all"
         check(self.shard)
 

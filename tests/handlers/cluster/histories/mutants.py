@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from pykafka_core.handlers.cluster import assign_replicas_to_dirs, broker_registration
 from pykafka_core.handlers.configs import incremental_alter_configs
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import Work
 from pykafka_core.handlers.topics import alter_partition
 from pykafka_core.metadata import broker_changes, partition_change
 from pykafka_core.metadata.broker_sessions import BrokerSessions
@@ -171,7 +171,7 @@ def the_eligible_stay_so_beside_a_sufficient_isr(patch: pytest.MonkeyPatch) -> N
 
 @wrong_rule
 def the_eligible_stay_so_under_another_minimum(patch: pytest.MonkeyPatch) -> None:
-    def wrong(_context: Any, plans: Any) -> Slices[list[Message]]:
+    def wrong(_context: Any, plans: Any) -> Work[list[Message]]:
         yield
         return [record for plan in plans for record in plan.records]
 

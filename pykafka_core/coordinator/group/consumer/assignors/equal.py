@@ -14,7 +14,7 @@ from itertools import islice
 from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec
 from pykafka_core.coordinator.group.consumer.member import Assignment
 
-_Place = tuple[bytes, int]
+_TopicIdPartition = tuple[bytes, int]
 
 
 def assign_equal(
@@ -92,7 +92,9 @@ def _give_up(has: Assignment, count: int, taken: Mapping[bytes, set[int]]) -> As
     return {topic_id: numbers for topic_id, numbers in left.items() if numbers}
 
 
-def _free(counts: Mapping[bytes, int], taken: Mapping[bytes, set[int]]) -> Iterator[_Place]:
+def _free(
+    counts: Mapping[bytes, int], taken: Mapping[bytes, set[int]]
+) -> Iterator[_TopicIdPartition]:
     for topic_id, numbers in taken.items():
         if len(numbers) < counts[topic_id]:
             for number in range(counts[topic_id]):
@@ -100,11 +102,13 @@ def _free(counts: Mapping[bytes, int], taken: Mapping[bytes, set[int]]) -> Itera
                     yield topic_id, number
 
 
-def _share(free: Collection[_Place], sizes: Sequence[int]) -> Mapping[int, list[_Place]]:
+def _share(
+    free: Collection[_TopicIdPartition], sizes: Sequence[int]
+) -> Mapping[int, list[_TopicIdPartition]]:
     """Give each partition to the member that has the fewest at that time; return the new partitions
     by member number.
     """
-    gained: dict[int, list[_Place]] = {}
+    gained: dict[int, list[_TopicIdPartition]] = {}
     least = [(size, number) for number, size in enumerate(sizes)]
     heapify(least)
     for place in free:
@@ -114,7 +118,7 @@ def _share(free: Collection[_Place], sizes: Sequence[int]) -> Mapping[int, list[
     return gained
 
 
-def _joined(has: Assignment, places: Collection[_Place]) -> Assignment:
+def _joined(has: Assignment, places: Collection[_TopicIdPartition]) -> Assignment:
     more: dict[bytes, set[int]] = {}
     for topic_id, number in places:
         more.setdefault(topic_id, set()).add(number)

@@ -10,14 +10,14 @@ from pykafka_core.coordinator.group.consumer.timers.keys import (
 from pykafka_core.coordinator.group.consumer.timers.session import touch, watch_revocation
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, TurnFullError
+from pykafka_core.coordinator.shard import BatchFullError, CoordinatorResult
 
 RETRY_MS = 5_000
 """Delay before the removal of a member is retried if its records did not fit: ``max.message.bytes``
 may be larger by then."""
 
 
-def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> None:
+def run_consumer_due(state: GroupState, key: DueInConsumerGroup, result: CoordinatorResult) -> None:
     """Remove the member whose deadline has passed, unless it has left, or has revoked its
     partitions in time.
     """
@@ -30,13 +30,13 @@ def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> 
         return
     cause = _cause(due, key.member_id)
     try:
-        remove_members(state, group, [key.member_id], None, cause, turn)
-    except TurnFullError:
+        remove_members(state, group, [key.member_id], None, cause, result)
+    except BatchFullError:
         # If this was raised, the whole shard with all its groups would be dropped and loaded again.
-        state.deadlines.set(key, turn.now_ns + RETRY_MS * NS_PER_MS)
+        state.deadlines.set(key, result.now_ns + RETRY_MS * NS_PER_MS)
         return
     if due is not ConsumerDue.SESSION:
-        group.history.note(What.REMOVED, cause, turn.now_ms)
+        group.history.note(What.REMOVED, cause, result.now_ms)
 
 
 def _cause(due: ConsumerDue, member_id: str) -> str:
@@ -51,11 +51,11 @@ def _cause(due: ConsumerDue, member_id: str) -> str:
             return f"member {member_id} did not sync in time"
 
 
-def arm_loaded_consumers(state: GroupState, turn: Turn) -> None:
+def arm_loaded_consumers(state: GroupState, result: CoordinatorResult) -> None:
     """Start the sessions of loaded members, and the deadlines for their revocations."""
     for group in state.consumer_groups.values():
         timeout_ms = state.consumer_settings(group.group_id).session_timeout_ms
         for member in group.members.values():
             own_ms = timeout_ms if member.classic is None else member.classic.session_timeout_ms
-            touch(state, group.group_id, member.member_id, turn.now_ns, own_ms)
-            watch_revocation(state, group.group_id, member, turn.now_ns)
+            touch(state, group.group_id, member.member_id, result.now_ns, own_ms)
+            watch_revocation(state, group.group_id, member, result.now_ns)

@@ -17,7 +17,7 @@ has one open at a time: the oldest responses are to requests that have timed out
 """
 
 
-class Turn:
+class Transition:
     """The fields of a `Replica` (described there), mutable, and the outputs of this event.
 
     ``came_ms`` is the arrival time of the event, which is before ``now_ms`` if it was queued.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UNKNOWN_EPOCH = -1
 
 
-class Plan(NamedTuple):
+class StartupConfig(NamedTuple):
     """The configuration of a broker."""
 
     settings: BrokerConfigs
@@ -82,7 +82,7 @@ class Started(NamedTuple):
     """Addresses of this node as a controller of a cluster."""
 
 
-def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:
+def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> StartupConfig:
     """Read the data directory, without changing anything.
 
     Args:
@@ -114,7 +114,7 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
             "the directory with `pykafka-core format` and --initial-controllers; for static voters, or a node that "
             "will be added, --no-initial-controllers"
         )
-    planned = Plan(
+    planned = StartupConfig(
         settings=settings,
         identity=identity,
         directory=directory,
@@ -125,7 +125,7 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
     return planned._replace(settings=_identified(planned))
 
 
-def _identified(planned: Plan) -> BrokerConfigs:
+def _identified(planned: StartupConfig) -> BrokerConfigs:
     directory = planned.directory
     return planned.settings.with_identity(
         planned.identity.node_id,
