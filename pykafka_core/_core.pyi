@@ -1,4 +1,4 @@
-"""The compiled core: the interface between Rust and Python (docs/SEAM.md), the codec and the log
+"""The compiled core: the interface between Rust and Python (docs/PLANES.md), the codec and the log
 library.
 """
 
@@ -22,8 +22,8 @@ def return_freed_memory() -> bool:
     such blocks in the heap of each thread.
     """
 
-# --- The seam ------------------------------------------------------------------------------------
-# docs/SEAM.md has the rules S1 to S7 and the owner of each fact.
+# --- The control API ---------------------------------------------------------------------------
+# docs/PLANES.md has the rules S1 to S7 and the owner of each fact.
 
 Token = int
 """Chosen by Python, never reused while open; every asynchronous command completes it exactly

@@ -5,7 +5,7 @@ Exit status: 0 nothing found, 1 something found, 2 wrong usage.
 
 Examples:
   python tools/prose.py                          every file of the repository
-  python tools/prose.py rust/log docs/SEAM.md    a folder and a file
+  python tools/prose.py rust/log docs/PLANES.md    a folder and a file
   git log -1 --format=%B | python tools/prose.py - --commit
   python tools/prose.py - < notes.txt            any other text
   echo "Sync on close" | python tools/prose.py - --commit

@@ -19,6 +19,8 @@ from pykafka_core.broker.arguments import (
     durability_of,
     with_defaults,
 )
+from pykafka_core.broker.core_bridge.core_types import CoreTypes
+from pykafka_core.broker.core_bridge.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.forks import OwnProcess
 from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests.calls import (
@@ -30,8 +32,6 @@ from pykafka_core.broker.runtime.requests.calls import (
 )
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.broker.seam.core_types import CoreTypes
-from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.start.joining import HasFileno, Waited, wait_joined
 from pykafka_core.broker.start.listeners import bind
 from pykafka_core.broker.start.registration import register

@@ -33,7 +33,7 @@ def python_code() -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
 
 
-OF_TOPICS = ("rust/log/src/config.rs", "rust/broker/src/seam/image/throttled.rs")
+OF_TOPICS = ("rust/log/src/config.rs", "rust/broker/src/control_api/image/throttled.rs")
 
 
 def test_honoured_topic_settings_are_read_by_the_log_or_the_image() -> None:
@@ -42,14 +42,16 @@ def test_honoured_topic_settings_are_read_by_the_log_or_the_image() -> None:
 
 def test_honoured_broker_settings_are_read_or_give_topics_their_defaults() -> None:
     defaults = {s.name for name in honoured(Scope.TOPIC) for s in TOPICS[name].synonyms}
-    unread = honoured(Scope.BROKER) - read_by_rust("rust/broker/src/seam/settings.rs") - defaults
+    unread = (
+        honoured(Scope.BROKER) - read_by_rust("rust/broker/src/control_api/settings.rs") - defaults
+    )
     code = python_code()
     assert {name for name in unread if f'"{name}"' not in code} == set()
 
 
 def test_broker_settings_read_by_rust_can_be_set_and_are_honoured() -> None:
     """`internal.frame.max.ms` was read, but could not be set at the start."""
-    assert read_by_rust("rust/broker/src/seam/settings.rs") - honoured(Scope.BROKER) == set()
+    assert read_by_rust("rust/broker/src/control_api/settings.rs") - honoured(Scope.BROKER) == set()
 
 
 def test_topic_settings_read_by_rust_can_be_set() -> None:

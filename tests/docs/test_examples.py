@@ -100,7 +100,7 @@ def test_every_link_in_the_pages_leads_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} → {target}"
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/SEAM.md", "docs/SEEDS.md"])
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/PLANES.md", "docs/SEEDS.md"])
 def test_every_path_named_on_a_page_exists(page: str) -> None:
     named = set(re.findall(r"`([\w/.]+)`", (ROOT / page).read_text()))
     places = {name for name in named if (ROOT / name.partition("/")[0]).is_dir() and "/" in name}

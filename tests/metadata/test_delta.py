@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pykafka_core.broker.seam.projection import Projection
+from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.metadata.image.delta import PIECE_MAX, Delta, delta_of, whole, with_all_topics
@@ -23,7 +23,7 @@ from tests.support.calls import counting_calls
 from tests.support.simulated import fake_core
 
 if TYPE_CHECKING:
-    from pykafka_core.broker.seam.core_types import CoreTypes
+    from pykafka_core.broker.core_bridge.core_types import CoreTypes
 
 ID = b"0123456789abcdef"
 ME = 1

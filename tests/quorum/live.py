@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import cast
 
 from pykafka_core import _core
+from pykafka_core.broker.core_bridge.core_types import CoreTypes
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.quorum.raft_transport import Exchange, RepliedTo
 from pykafka_core.broker.runtime.requests.requests import RemoteRequest
 from pykafka_core.broker.runtime.services import found
-from pykafka_core.broker.seam.core_types import CoreTypes
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
-from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.quorum_log import log_state
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts

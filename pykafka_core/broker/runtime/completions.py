@@ -1,7 +1,7 @@
 """Asynchronous commands of the control plane that have no result yet: token → continuation.
 
 Every asynchronous command has a token that is created here, and completes at most once
-(docs/SEAM.md S4). This may take minutes. A cancelled token completes without a continuation.
+(docs/PLANES.md S4). This may take minutes. A cancelled token completes without a continuation.
 """
 
 from collections.abc import Callable, Sequence

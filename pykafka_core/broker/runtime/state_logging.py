@@ -1,4 +1,4 @@
-"""Logs the partition and disk states that the core reports (docs/SEAM.md S5), with advice on what
+"""Logs the partition and disk states that the core reports (docs/PLANES.md S5), with advice on what
 to do.
 """
 

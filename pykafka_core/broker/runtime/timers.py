@@ -1,7 +1,7 @@
 """Timers of the control thread, one-shot and periodic, in one heap.
 
 Timers are compared with the core's horizon, the time up to which all events were handled
-(docs/SEAM.md S6): after a stall of the interpreter, or with a long queue, a timer never fires
+(docs/PLANES.md S6): after a stall of the interpreter, or with a long queue, a timer never fires
 before events that arrived earlier.
 """
 

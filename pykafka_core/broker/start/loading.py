@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pykafka_core._core import Core
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.start.lost_metadata import MetadataLog
 from pykafka_core.broker.storage.data_directory import Content, DataDirectory
 from pykafka_core.errors import CorruptMessageError, MetadataError

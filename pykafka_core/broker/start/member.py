@@ -9,6 +9,8 @@ has joined once its metadata has caught up with the leader.
 from functools import partial
 
 from pykafka_core._core import Core
+from pykafka_core.broker.core_bridge.core_types import CoreTypes
+from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import (
     ControllerRegistration,
@@ -25,8 +27,6 @@ from pykafka_core.broker.runtime.quorum.raft_transport import Exchange
 from pykafka_core.broker.runtime.services import found
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.broker.seam.core_types import CoreTypes
-from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.start.listeners import address_of, listen

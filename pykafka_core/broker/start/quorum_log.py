@@ -5,8 +5,8 @@ newest snapshot.
 from collections.abc import Sequence
 
 from pykafka_core._core import Core, Maintained
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.start.loading import apply_snapshot, check_snapshot
 from pykafka_core.broker.storage.data_directory import DataDirectory, SnapshotFile
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot

@@ -16,13 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_core._core import Appended, Core, DiskState, PartitionState
+from pykafka_core.broker.core_bridge.core_types import CoreTypes
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.services import found
-from pykafka_core.broker.seam.core_types import CoreTypes
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
-from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.listeners import listen
 from pykafka_core.broker.start.loading import (

@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 from pykafka_core._core import Core
 from pykafka_core.broker import native
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.safe_logging import GuardedLogger, never_raise_here
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image.image import MetadataImage

@@ -1,7 +1,7 @@
-//! The Python interface of the data plane (`docs/SEAM.md`): the class `Core`.
+//! The Python interface of the data plane (`docs/PLANES.md`): the class `Core`.
 //!
-//! No method holds the GIL while it waits, and nothing below ever takes it (docs/SEAM.md S1). In a
-//! forked child every method raises `ForkedError`, and none of the parent's resources are closed,
+//! No method holds the GIL while it waits, and nothing below ever takes it (docs/PLANES.md S1). In
+//! a forked child every method raises `ForkedError`, and none of the parent's resources are closed,
 //! cut or unlocked when the object is dropped there.
 
 mod event;

@@ -9,15 +9,15 @@ use pykafka_log::{Clock, LogConfig, LogDirectory};
 use crate::api::fetch_session::FetchSessions;
 use crate::api::quota::rates::Rates;
 use crate::api::replication_throttle::rates::ReplicationThrottles;
+use crate::control_api::event::queue::EventQueue;
+use crate::control_api::image::Image;
+use crate::control_api::image::step::Step;
+use crate::control_api::log_ring::LogRing;
+use crate::control_api::requests::ParkedRequests;
+use crate::control_api::verifications::Verifications;
 use crate::network::Network;
 use crate::partition::partition_table::{PartitionOptions, PartitionTable};
 use crate::partition::purgatory::Purgatory;
-use crate::seam::event::queue::EventQueue;
-use crate::seam::image::Image;
-use crate::seam::image::step::Step;
-use crate::seam::log_ring::LogRing;
-use crate::seam::requests::ParkedRequests;
-use crate::seam::verifications::Verifications;
 
 /// State that is shared by the parts of one broker. A handler loads the image once per request.
 pub struct Context {

@@ -51,9 +51,9 @@ use tokio::time::timeout;
 
 use self::task::{Endpoint, Fetcher, News};
 use crate::context::Context;
-use crate::seam::image::step::Step;
-use crate::seam::image::{BrokerEndpoint, Image, PartitionEntry, PartitionId};
-use crate::seam::peers::PeerClient;
+use crate::control_api::image::step::Step;
+use crate::control_api::image::{BrokerEndpoint, Image, PartitionEntry, PartitionId};
+use crate::control_api::peers::PeerClient;
 
 /// Maximum wait for a task to end, which it does at its next pause, soon.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);

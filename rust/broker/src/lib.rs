@@ -1,6 +1,6 @@
 //! The data plane: listeners, partitions, purgatories, fetch sessions and the interface to Python.
 //!
-//! - `seam`: the interface to Python: the core, the image and the event queue.
+//! - `control_api`: the interface to Python: the core, the image and the event queue.
 //! - `network`: listeners, connections, and bounds for the memory that peers can occupy.
 //! - `api`: one file per API that Rust handles, and shared code.
 //! - `fetcher`: the tasks by which followers fetch from leaders.
@@ -9,6 +9,7 @@
 
 mod api;
 mod context;
+mod control_api;
 mod fetcher;
 mod hot_apis;
 mod kafka_error;
@@ -16,13 +17,32 @@ mod maintenance;
 mod network;
 mod partition;
 mod request;
-mod seam;
 mod slots;
 #[cfg(test)]
 mod testing;
 
 pub use api::fetch_session::FetchSessions;
 pub use context::{Context, ContextOptions};
+pub use control_api::clock::FixedClock;
+pub use control_api::core::{Core, CoreError, CoreOptions};
+pub use control_api::event::faults::{Faults, LogFault};
+pub use control_api::event::queue::EventQueue;
+pub use control_api::event::{
+    DiskStateKind, Event, RecordsRead, ReplicaStateKind, Replied, RequestEvent, Token,
+    VerifyTransaction,
+};
+pub use control_api::image::client_quotas::{ClientQuota, Metered, Named};
+pub use control_api::image::delta::{ImageDelta, TopicImage};
+pub use control_api::image::step::{Refusal, Step};
+pub use control_api::image::{
+    BrokerEndpoint, FinalizedFeatures, Image, PartitionEntry, PartitionId, TOPIC_ID_ZERO,
+    TopicEntry, TopicId,
+};
+pub use control_api::log_ring::{Level, LogLine, LogRing, escaped};
+pub use control_api::peers::code_of;
+pub use control_api::requests::Room;
+pub use control_api::settings::{SettingError, Settings};
+pub use control_api::statistics::{Counter, Statistics};
 pub use hot_apis::{HOT_APIS, HotApi};
 pub use kafka_error::KafkaError;
 pub use network::Network;
@@ -40,23 +60,3 @@ pub use partition::purgatory::Purgatory;
 pub use partition::replication::isr::{BrokerState, IsrOutcome};
 pub use partition::{Partition, PartitionOffsets};
 pub use request::{ConnectionInfo, ControllerApis, Header};
-pub use seam::clock::FixedClock;
-pub use seam::core::{Core, CoreError, CoreOptions};
-pub use seam::event::faults::{Faults, LogFault};
-pub use seam::event::queue::EventQueue;
-pub use seam::event::{
-    DiskStateKind, Event, RecordsRead, ReplicaStateKind, Replied, RequestEvent, Token,
-    VerifyTransaction,
-};
-pub use seam::image::client_quotas::{ClientQuota, Metered, Named};
-pub use seam::image::delta::{ImageDelta, TopicImage};
-pub use seam::image::step::{Refusal, Step};
-pub use seam::image::{
-    BrokerEndpoint, FinalizedFeatures, Image, PartitionEntry, PartitionId, TOPIC_ID_ZERO,
-    TopicEntry, TopicId,
-};
-pub use seam::log_ring::{Level, LogLine, LogRing, escaped};
-pub use seam::peers::code_of;
-pub use seam::requests::Room;
-pub use seam::settings::{SettingError, Settings};
-pub use seam::statistics::{Counter, Statistics};

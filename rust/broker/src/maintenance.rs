@@ -101,8 +101,8 @@ mod tests {
     use pykafka_log::Durability;
 
     use super::*;
-    use crate::seam::event::Event;
-    use crate::seam::image::delta::ImageDelta;
+    use crate::control_api::event::Event;
+    use crate::control_api::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, replicated};
 

@@ -32,10 +32,10 @@ use self::fault_injection::Gates;
 use self::known_nodes::{Hosts, KnownNodes};
 use self::memory::Memory;
 use self::outcome::Outcome;
+use crate::control_api::log_ring::LogRing;
+use crate::control_api::settings::Settings;
+use crate::control_api::statistics::Statistics;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::log_ring::LogRing;
-use crate::seam::settings::Settings;
-use crate::seam::statistics::Statistics;
 
 /// Handles the requests of all connections.
 pub(crate) trait Handler: Send + Sync {

@@ -64,14 +64,14 @@ use self::threads::disk_latency::DiskLatency;
 use self::threads::may_wait::MayWait;
 use self::threads::pool::Pool;
 use self::waiters::Waiters;
+use crate::control_api::event::faults::Faults;
+use crate::control_api::event::queue::EventQueue;
+use crate::control_api::image::TopicId;
+use crate::control_api::log_ring::{Level, LogRing};
+use crate::control_api::statistics::AppendStatistics;
 use crate::kafka_error::KafkaError;
 use crate::network::reply::ReadFailures;
 use crate::partition::write_queue::queue::WorkQueue;
-use crate::seam::event::faults::Faults;
-use crate::seam::event::queue::EventQueue;
-use crate::seam::image::TopicId;
-use crate::seam::log_ring::{Level, LogRing};
-use crate::seam::statistics::AppendStatistics;
 
 const TARGET: &str = "broker.partition";
 

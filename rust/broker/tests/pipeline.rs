@@ -1,4 +1,4 @@
-//! Produce requests of one connection that wait for acknowledgements together (docs/SEAM.md S7).
+//! Produce requests of one connection that wait for acknowledgements together (docs/PLANES.md S7).
 
 mod common;
 

@@ -218,7 +218,7 @@ def test_committed_change_that_was_not_applied_is_there_after_a_restart(
 SERVE = """
 import builtins, logging, sys
 from pykafka_core import Broker
-from pykafka_core.broker.seam.projection import Projection
+from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.cli import main
 
 def broken(*_):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pykafka_core.broker.core_bridge.log_bridge import drain_into_logging
 from pykafka_core.broker.rate_limited_logging import INTERVAL_NS, KINDS_MAX, Notices
-from pykafka_core.broker.seam.log_bridge import drain_into_logging
 from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core._core import Core
+from pykafka_core.broker.core_bridge.core_types import CoreTypes
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.seam.core_types import CoreTypes
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
-from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.metadata.image.image import MetadataImage

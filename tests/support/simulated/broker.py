@@ -16,7 +16,7 @@ from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core
-    from pykafka_core.broker.seam.core_types import CoreTypes
+    from pykafka_core.broker.core_bridge.core_types import CoreTypes
 
 FIRST_ID = 1000
 

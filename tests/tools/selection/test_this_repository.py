@@ -22,7 +22,7 @@ READ = {
     "docs/guides/clients.md": "tests/clients/groups/test_groups_by_client.py",
     "examples/pytest": "tests/testing/test_plugin.py",
     "rust/broker/src/kafka_error.rs": "tests/test_errors.py",
-    "rust/broker/src/seam/settings.rs": "tests/config/test_honoured.py",
+    "rust/broker/src/control_api/settings.rs": "tests/config/test_honoured.py",
     "rust/log/src/config.rs": "tests/config/test_honoured.py",
     "rust/record/tests/data": "tests/pyx/test_records.py",
     "tests/faults/groups/hogged_broker.py": "tests/faults/groups/test_gil_hogs.py",
@@ -101,7 +101,8 @@ def test_each_file_that_a_test_names_runs_that_test() -> None:
 
 
 def _named_by_tests() -> Iterator[tuple[str, str]]:
-    """Yield files with the tests that name them: in a string, or as ``ROOT / "docs" / "SEAM.md"``.
+    """Yield files with the tests that name them: in a string, or as a path such as
+    ``ROOT / "docs" / "PLANES.md"``.
 
     The tests of tools name files of small trees that they write.
     """

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from pykafka_core._core import Core
+from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.safe_logging import SURVIVED
-from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import MetadataError

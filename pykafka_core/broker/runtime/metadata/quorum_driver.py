@@ -6,9 +6,9 @@ from collections import deque
 from typing import assert_never
 
 from pykafka_core._core import Core
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.quorum.quorum import (
     Append,
     Appended,

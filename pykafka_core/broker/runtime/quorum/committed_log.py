@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pykafka_core._core import Core
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot
 from pykafka_core.errors import MetadataError, error_of
 from pykafka_core.metadata.records.codec import decode_batches, split_batches

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd, Replaced
 from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
 from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
@@ -20,7 +21,6 @@ from pykafka_core.broker.runtime.quorum.state_writes import StateWrites, Write
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
 from pykafka_core.broker.storage.voters import quorum_records_of, voter_set_of
 from pykafka_core.errors import StorageError, error_of

@@ -11,8 +11,8 @@ from functools import partial
 from typing import assert_never
 
 from pykafka_core._core import Core
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.errors import KafkaStorageError, UnknownServerError
 from pykafka_core.quorum.events import AppendFetched, Truncate, Truncated, Write
 from pykafka_core.quorum.quorum import Append, Appended

@@ -5,12 +5,12 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.quorum.cluster_id_mismatch import OtherClusters
 from pykafka_core.broker.runtime.requests.requests import PendingRequest
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts
 from pykafka_core.errors import (
     CorruptMessageError,

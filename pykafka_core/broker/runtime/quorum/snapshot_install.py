@@ -19,9 +19,9 @@ from functools import partial
 
 from pykafka_core._core import Core
 from pykafka_core.broker import native
+from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.safe_logging import GuardedLogger, never_raise_here
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
 from pykafka_core.errors import MetadataError, StorageError, error_of
 from pykafka_core.quorum.events import StorePart

@@ -56,7 +56,7 @@ class _Arrivals:
 class Unread:
     """Arrival times of the requests that wait for their turn, by the shard that they concern.
 
-    A member's session does not expire while its heartbeat waits here (docs/SEAM.md S6). Requests
+    A member's session does not expire while its heartbeat waits here (docs/PLANES.md S6). Requests
     about other shards do not count, nor do requests about several keys, which members do not send.
 
     Args:

@@ -13,9 +13,9 @@ use pykafka_wire::{ApiKey, Chunks};
 use crate::context::Context;
 use crate::network::outcome::Outcome;
 
+use crate::control_api::image::Image;
 use crate::hot_apis::{HOT_APIS, hot_index};
 use crate::request::{ConnectionInfo, ControllerApis, Header};
-use crate::seam::image::Image;
 
 const UNSUPPORTED_VERSION: i16 = 35;
 const INVALID_REQUEST: i16 = 42;

@@ -11,9 +11,9 @@ use crate::api::api_versions::encoded;
 use crate::api::endpoints::Endpoints;
 use crate::api::topic_name::{TOPIC_OPERATIONS_ALL, is_internal, missing_code};
 use crate::context::Context;
+use crate::control_api::image::{Image, PartitionEntry, TopicEntry};
 use crate::network::outcome::Outcome;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::image::{Image, PartitionEntry, TopicEntry};
 
 const INVALID_REQUEST: i16 = 42;
 

@@ -1,6 +1,6 @@
 //! The brokers that clients of one listener can reach, and how that affects a partition's leader.
 
-use crate::seam::image::{BrokerEndpoint, Image, PartitionEntry};
+use crate::control_api::image::{BrokerEndpoint, Image, PartitionEntry};
 
 const LEADER_NOT_AVAILABLE: i16 = 5;
 const LISTENER_NOT_FOUND: i16 = 72;

@@ -28,6 +28,7 @@ use crate::api::quota::Client;
 use crate::api::worker::on_worker;
 use crate::api::{PARTITIONS_AT_ONCE_MAX, replica_authorization};
 use crate::context::Context;
+use crate::control_api::image::Image;
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
 use crate::network::outcome::Outcome;
@@ -36,7 +37,6 @@ use crate::partition::follower_fetch::Replica;
 use crate::partition::log::await_open;
 use crate::partition::log::read::Isolation;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::image::Image;
 
 /// Maximum wait, the maximum of librdkafka's `fetch.wait.max.ms` (300000); the client then sends
 /// the next request.

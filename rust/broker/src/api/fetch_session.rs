@@ -22,9 +22,9 @@ use std::sync::Arc;
 use pykafka_forks::Mutex;
 use pykafka_record::LeaderEpoch;
 
+use crate::control_api::image::TopicId;
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::{Budget, Share};
-use crate::seam::image::TopicId;
 
 /// `min.incremental.fetch.session.eviction.ms`, Kafka's default: a session cannot be evicted before
 /// this time.

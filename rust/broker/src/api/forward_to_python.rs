@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 use crate::context::Context;
 use crate::network::outcome::Outcome;
 
+use crate::control_api::event::{Event, RequestEvent};
+use crate::control_api::requests::{NextStep, Room};
 use crate::network::memory::budget::Share;
 use crate::network::response_memory::SMALL_BYTES_MAX;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::event::{Event, RequestEvent};
-use crate::seam::requests::{NextStep, Room};
 
 /// A larger body takes about a time slice to measure, so another thread than the network threads
 /// measures it.

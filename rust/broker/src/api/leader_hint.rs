@@ -3,7 +3,7 @@
 
 use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
 
-use crate::seam::image::{Image, TopicId};
+use crate::control_api::image::{Image, TopicId};
 
 /// The leader in the image.
 pub(crate) fn leader_of(image: &Image, topic_id: &TopicId, index: i32) -> LeaderIdAndEpoch {

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::network::outcome::Outcome;
 
 use crate::api::replica_authorization;
+use crate::control_api::image::Image;
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
 use crate::partition::Partition;
@@ -24,7 +25,6 @@ use crate::partition::log::await_open;
 use crate::partition::log::lookup::{FoundOffset, LookUp, OffsetQuery};
 use crate::partition::log::read::Isolation;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::image::Image;
 
 /// Maximum time of a search on its thread; after that it queues again, after other work.
 const SEARCH_NS_MAX: u64 = 50_000_000;

@@ -15,11 +15,11 @@ use crate::api::topic_name::{
 };
 use crate::api::worker::on_worker;
 use crate::context::Context;
+use crate::control_api::event::Event;
+use crate::control_api::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
 use crate::network::memory::budget::Share;
 use crate::network::outcome::Outcome;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::event::Event;
-use crate::seam::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
 
 /// Memory of a topic without its partitions, encoded and as [`TopicResponse`].
 const TOPIC_BYTES: usize = 256;

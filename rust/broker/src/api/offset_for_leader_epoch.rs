@@ -13,11 +13,11 @@ use pykafka_wire::offset_for_leader_epoch::{
 use crate::context::Context;
 use crate::network::outcome::Outcome;
 
+use crate::control_api::image::Image;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::log::await_open;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::image::Image;
 
 /// Finds the end offsets of leader epochs, separately for each partition.
 pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &Bytes) -> Outcome {

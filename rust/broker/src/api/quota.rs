@@ -1,11 +1,11 @@
 //! Client quotas (KIP-219): a client that exceeds its rate gets its response at once, with a
 //! throttle time, and its connection is muted for that time.
 //!
-//! The limits are in the image (`seam/image/client_quotas.rs`). The rates are here, one for each
-//! client with a limit. Rates are measured as in Kafka, over eleven windows of a second (`rate`),
-//! so a client may send the bytes of ten seconds at once. A rate without events is zero after these
-//! windows and is deleted. If more than [`rates::RATES_MAX`] clients are active, new clients share
-//! one rate.
+//! The limits are in the image (`control_api/image/client_quotas.rs`). The rates are here, one for
+//! each client with a limit. Rates are measured as in Kafka, over eleven windows of a second
+//! (`rate`), so a client may send the bytes of ten seconds at once. A rate without events is zero
+//! after these windows and is deleted. If more than [`rates::RATES_MAX`] clients are active, new
+//! clients share one rate.
 //!
 //! A produce request counts with its size when it starts. A fetch counts with the size of its
 //! records; if they exceed the limit, the response has no records and does not count
@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use self::rates::{Meter, RateKey, windows};
 use crate::context::Context;
+use crate::control_api::image::client_quotas::{Limit, Metered};
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::image::client_quotas::{Limit, Metered};
 
 /// The client whose rate is measured.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@
 //! without an authorizer. Only brokers may be able to reach it. Without such a listener, as on a
 //! single node, no request counts as a replica's.
 
+use crate::control_api::image::{Image, Registration};
 use crate::request::ConnectionInfo;
-use crate::seam::image::{Image, Registration};
 
 /// The registration of the broker `broker_id` if this connection may send requests as that broker:
 /// it must be another registered broker, and the listener must be the one for brokers. The broker

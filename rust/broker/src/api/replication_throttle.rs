@@ -4,8 +4,8 @@
 //! # Theory of operation
 //! There are two rates, as leader and as follower. Each counts the bytes of all throttled
 //! partitions together (Kafka's `ReplicationQuotaManager`). Topic settings list the throttled
-//! partitions (`seam/image/throttled.rs`); the limits are broker settings. While a rate is above
-//! its limit, throttled partitions are omitted:
+//! partitions (`control_api/image/throttled.rs`); the limits are broker settings. While a rate is
+//! above its limit, throttled partitions are omitted:
 //!
 //! - by the leader, in responses to followers outside the ISR (`api/fetch/target.rs`): the
 //!   partition gets no records, which does not complete the Fetch, so it waits at the leader;
@@ -32,7 +32,7 @@ use pykafka_forks::Mutex;
 
 use crate::api::quota::rate::{Rate, Windows};
 use crate::context::Context;
-use crate::seam::settings::{Settings, Side};
+use crate::control_api::settings::{Settings, Side};
 
 /// Maximum time that a follower holds back a partition before it checks the rate again.
 pub(crate) const HELD_MAX: Duration = Duration::from_millis(500);

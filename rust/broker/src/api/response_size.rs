@@ -7,7 +7,7 @@
 use pykafka_wire::ApiKey;
 
 use crate::api::metadata;
-use crate::seam::image::Image;
+use crate::control_api::image::Image;
 
 /// Bytes of the response per byte of the request, for a partition that the request names in 12
 /// bytes. This and the next constants count encoded bytes and intermediate values.

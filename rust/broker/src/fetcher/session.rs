@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use pykafka_record::LeaderEpoch;
 
+use crate::control_api::image::PartitionId;
 use crate::partition::follower::log::Position;
-use crate::seam::image::PartitionId;
 
 const NONE: i32 = 0;
 const EPOCH_INITIAL: i32 = 0;

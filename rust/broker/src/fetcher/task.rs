@@ -23,13 +23,13 @@ use super::assigned::{Assigned, Pause, Stage};
 use super::session::{Ask, Session};
 use crate::api::replication_throttle::{self, held_back};
 use crate::context::Context;
+use crate::control_api::image::{Image, PartitionId};
+use crate::control_api::log_ring::Level;
+use crate::control_api::peers::PeerClient;
+use crate::control_api::settings::{ReplicaFetch, Side};
 use crate::partition::Partition;
 use crate::partition::follower::log::{FollowError, Position};
 use crate::partition::write_queue::queue::WriterToken;
-use crate::seam::image::{Image, PartitionId};
-use crate::seam::log_ring::Level;
-use crate::seam::peers::PeerClient;
-use crate::seam::settings::{ReplicaFetch, Side};
 
 const TARGET: &str = "broker.fetcher";
 /// The newest supported version of Fetch, and the oldest: from it on, responses report diverging

@@ -15,14 +15,14 @@ use tokio::time::Instant;
 
 use super::assigned::LASTING_ERRORS;
 use super::*;
+use crate::control_api::event::Event;
+use crate::control_api::event::faults::LogFault;
+use crate::control_api::image::PartitionEntry;
+use crate::control_api::image::delta::{ImageDelta, TopicImage};
 use crate::hot_apis::hot_index;
 use crate::network::engine::Engine;
 use crate::network::fault_injection::GatedTcp;
 use crate::network::listener::{self, Audience, Listens};
-use crate::seam::event::Event;
-use crate::seam::event::faults::LogFault;
-use crate::seam::image::PartitionEntry;
-use crate::seam::image::delta::{ImageDelta, TopicImage};
 use crate::testing::gate_disk::{Gate, Op};
 use crate::testing::{
     Broker, NODE, REPLICATION, TOPIC, batch, endpoint, pending, poll, replicated, replied,

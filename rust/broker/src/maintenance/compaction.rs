@@ -72,9 +72,9 @@ mod tests {
     use pykafka_wire::message::produce;
 
     use super::*;
+    use crate::control_api::event::faults::LogFault;
+    use crate::control_api::image::delta::ImageDelta;
     use crate::kafka_error::KafkaError;
-    use crate::seam::event::faults::LogFault;
-    use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, TOPIC, replied, topic};
 
     const COMPACTED: &[(&str, &str)] =

@@ -13,8 +13,8 @@ use pykafka_forks::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use crate::control_api::settings::Settings;
 use crate::request::Standing;
-use crate::seam::settings::Settings;
 use crate::slots::Slots;
 
 const OPEN: u8 = 0;

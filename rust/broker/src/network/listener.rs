@@ -23,13 +23,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use crate::control_api::log_ring::Level;
 use crate::network::connection;
 use crate::network::connections::{ConnectionRefused, Opened, Rank};
 use crate::network::descriptors;
 use crate::network::fault_injection::Gated;
 use crate::network::{Handler, Network};
 use crate::request::{ConnectionInfo, ControllerApis};
-use crate::seam::log_ring::Level;
 
 const BACKLOG: i32 = 1_024;
 /// Maximum number of clients in a queue; each occupies a descriptor.

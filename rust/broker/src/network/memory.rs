@@ -17,9 +17,9 @@ pub(crate) mod budget;
 
 use std::sync::Arc;
 
+use crate::control_api::settings::Settings;
 use crate::network::memory::budget::Budget;
 use crate::network::response_memory::ResponseMemory;
-use crate::seam::settings::Settings;
 
 /// The parts of `memory_max`, in bytes.
 #[derive(Debug, Clone, Copy)]

@@ -4,9 +4,9 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
+use crate::control_api::requests::Room;
 use crate::network::memory::budget::Share;
 use crate::network::reply::Reply;
-use crate::seam::requests::Room;
 
 /// A response that is not decided yet. Dropping it cancels the request, because its connection
 /// closed.

@@ -189,8 +189,8 @@ impl Drop for Unsent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control_api::settings::Settings;
     use crate::network::connections::{Connections, Rank};
-    use crate::seam::settings::Settings;
     use pykafka_log::ManualClock;
     use std::net::{IpAddr, Ipv4Addr};
 

@@ -7,7 +7,7 @@
 //! ([`super::write_queue`]). That thread takes all queued appends, writes them without holding a
 //! mutex, and reports the outcomes in one critical section. Appends that arrive in the meantime are
 //! queued for its next round. A new leader epoch starts under the same token, between two appends,
-//! so a batch that was checked in an epoch is written in it (docs/SEAM.md S3). A batch that
+//! so a batch that was checked in an epoch is written in it (docs/PLANES.md S3). A batch that
 //! decompresses to megabytes waits in the queue for a permit ([`self::large_batches`]).
 
 pub(crate) mod large_batches;

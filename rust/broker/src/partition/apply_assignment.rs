@@ -12,10 +12,10 @@ use super::replication::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
 use super::threads::background::Urgency;
 use super::{Partition, Survey};
+use crate::control_api::event::faults::{Faults, LogFault};
 use crate::kafka_error::KafkaError;
 use crate::partition::log::open_log::log_slot::{Departure, LogSlot};
 use crate::partition::write_queue::queue::{Left, WriterToken};
-use crate::seam::event::faults::{Faults, LogFault};
 
 impl Partition {
     /// Applies the committed assignment and settings; idempotent (contract/replication.md#5,

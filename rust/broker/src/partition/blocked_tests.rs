@@ -12,6 +12,9 @@ use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, Prod
 use pykafka_wire::{ApiKey, Records, fetch, list_offsets, metadata, produce};
 use tokio::task::JoinHandle;
 
+use crate::control_api::event::Event;
+use crate::control_api::image::delta::{ImageDelta, TopicImage};
+use crate::control_api::image::{PartitionEntry, TopicId};
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::network::outcome::Outcome;
@@ -21,9 +24,6 @@ use crate::partition::append::queued::Append;
 use crate::partition::partition_table::command::BatchKind;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
-use crate::seam::event::Event;
-use crate::seam::image::delta::{ImageDelta, TopicImage};
-use crate::seam::image::{PartitionEntry, TopicId};
 use crate::testing::gate_disk::Op;
 use crate::testing::{
     Broker, TOPIC, batch, batch_with, connection, header, led_here, pending, poll, replied,

@@ -11,10 +11,10 @@ use super::guard::PartitionGuard;
 use super::log::read::diverging_epoch;
 use super::replication::follower::FollowerFetch;
 use super::replication::{Role, View};
+use crate::control_api::event::{Event, ReplicaStateKind};
 use crate::kafka_error::KafkaError;
 use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::log::read::{Isolation, ReadRequest};
-use crate::seam::event::{Event, ReplicaStateKind};
 
 /// A follower that fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl PartitionGuard<'_> {
         }
     }
 
-    /// Reports the states of the followers to Python (docs/SEAM.md S5).
+    /// Reports the states of the followers to Python (docs/PLANES.md S5).
     fn tell_standings(&mut self, repeat: Repeat) {
         let answers_no_follower = match &self.log {
             LogSlot::Open(log) => log.damage().is_some(),
@@ -174,10 +174,10 @@ impl PartitionGuard<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::control_api::event::Event;
     use crate::partition::follower_fetch::Replica;
     use crate::partition::log::read::{Isolation, ReadRequest};
     use crate::partition::threads::may_wait::MayWait;
-    use crate::seam::event::Event;
     use crate::testing::{Broker, TOPIC, batch, replicated};
 
     /// Node 2 fetches from `t`-0.

@@ -26,14 +26,14 @@ use super::threads::catch_panic::contained;
 use super::waiters::{Ack, Promise, TellLow, Wakeups};
 use super::write_queue::queue::Command;
 use super::{Inner, Partition, PartitionOffsets, TARGET};
+use crate::control_api::event::faults::{Faults, LogFault};
+use crate::control_api::event::{DiskStateKind, Event};
+use crate::control_api::log_ring::Level;
 use crate::kafka_error::KafkaError;
 use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::append::queued::Append;
 use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::log::sync::round::Begun;
-use crate::seam::event::faults::{Faults, LogFault};
-use crate::seam::event::{DiskStateKind, Event};
-use crate::seam::log_ring::Level;
 
 /// A critical section. The fields are dropped in this order: the mutex is released before waiters
 /// are notified.
@@ -469,13 +469,13 @@ mod tests {
 
     use pykafka_log::{Durability, OpenMode};
 
+    use crate::control_api::event::faults::LogFault;
+    use crate::control_api::image::delta::ImageDelta;
     use crate::kafka_error::KafkaError;
     use crate::network::outcome::Outcome;
     use crate::partition::Partition;
     use crate::partition::log::lookup::{LookUp, OffsetQuery};
     use crate::partition::log::read::{Isolation, ReadRequest};
-    use crate::seam::event::faults::LogFault;
-    use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, topic};
 

@@ -2,7 +2,7 @@
 //!
 //! Readers load one immutable map. A step of the image replaces it by another one, which shares all
 //! unchanged parts. Commands of the control plane are received here: each identifies a partition by
-//! its topic id, so that a late command for a deleted topic finds nothing (docs/SEAM.md S3).
+//! its topic id, so that a late command for a deleted topic finds nothing (docs/PLANES.md S3).
 
 pub(crate) mod command;
 pub(crate) mod health;
@@ -20,6 +20,12 @@ use pykafka_log::{Clock, LogDirectory};
 use tokio::sync::Notify;
 
 use self::proposals::Proposals;
+use crate::control_api::cow_collections::{Indexed, Pages, Shards};
+use crate::control_api::event::queue::EventQueue;
+use crate::control_api::image::step::Changed;
+use crate::control_api::image::{Image, PartitionEntry, TopicEntry, TopicId};
+use crate::control_api::log_ring::{Level, LogRing};
+use crate::control_api::statistics::AppendStatistics;
 use crate::kafka_error::KafkaError;
 use crate::partition::log::open_log::log_slot::Departure;
 use crate::partition::log_starts::moved::LogStarts;
@@ -30,12 +36,6 @@ use crate::partition::threads::background::{BackgroundQueue, Urgency};
 use crate::partition::threads::disk_latency::DiskLatency;
 use crate::partition::threads::pool::Pool;
 use crate::partition::{Host, Partition};
-use crate::seam::cow_collections::{Indexed, Pages, Shards};
-use crate::seam::event::queue::EventQueue;
-use crate::seam::image::step::Changed;
-use crate::seam::image::{Image, PartitionEntry, TopicEntry, TopicId};
-use crate::seam::log_ring::{Level, LogRing};
-use crate::seam::statistics::AppendStatistics;
 
 /// Parameters of [`PartitionTable::new`].
 pub struct PartitionOptions {

@@ -17,8 +17,8 @@ use pykafka_record::LeaderEpoch;
 
 use self::follower::{Follower, FollowerFetch, Standing};
 use self::isr::{BrokerState, CommittedIsr, IsrOutcome, IsrState, ProposalId};
+use crate::control_api::event::ReplicaStateKind;
 use crate::kafka_error::KafkaError;
-use crate::seam::event::ReplicaStateKind;
 
 /// Lower than the epoch of any assignment.
 const UNASSIGNED: LeaderEpoch = LeaderEpoch::new(-1);

@@ -12,8 +12,8 @@ use pykafka_record::{LeaderEpoch, batches};
 use pykafka_wire::Records;
 use pykafka_wire::fetch::{Partition, PartitionResponse, ReplicaState, Request, Response, Topic};
 
+use crate::control_api::image::PartitionEntry;
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
-use crate::seam::image::PartitionEntry;
 use crate::testing::{Broker, NODE, REPLICATION, TOPIC, batch, replicated, replied};
 
 const FENCED_LEADER_EPOCH: i16 = 74;

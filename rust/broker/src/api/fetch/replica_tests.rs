@@ -7,13 +7,13 @@ use pykafka_wire::fetch::{
 };
 use pykafka_wire::{Records, produce};
 
+use crate::control_api::event::{Event, ReplicaStateKind};
+use crate::control_api::image::BrokerEndpoint;
+use crate::control_api::image::client_quotas::{ClientQuota, Metered, Named};
+use crate::control_api::image::delta::ImageDelta;
 use crate::network::outcome::{Outcome, PendingOutcome};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::may_wait::MayWait;
-use crate::seam::event::{Event, ReplicaStateKind};
-use crate::seam::image::BrokerEndpoint;
-use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
-use crate::seam::image::delta::ImageDelta;
 use crate::testing::{
     Broker, REPLICATION, TOPIC, batch, endpoint, pending, poll, replicated, replied, settled,
 };

@@ -18,12 +18,12 @@ use crate::api::leader_hint::{endpoints_of, leader_of};
 use crate::api::quota::Client;
 use crate::api::{PARTITIONS_AT_ONCE_MAX, replication_throttle};
 use crate::context::Context;
+use crate::control_api::settings::Side;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
 use crate::network::reply::{Reply, StoredRecords};
 use crate::partition::follower_fetch::Replica;
 use crate::partition::log::read::Read;
-use crate::seam::settings::Side;
 
 /// First version whose responses name the current leader (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 16;

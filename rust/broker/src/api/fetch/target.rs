@@ -15,13 +15,13 @@ use crate::api::fetch_session::{
     SharedSession, TopicKey,
 };
 use crate::context::Context;
+use crate::control_api::image::{Image, TopicEntry, TopicId};
+use crate::control_api::settings::Side;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::follower_fetch::Replica;
 use crate::partition::log::read::{Isolation, Read, ReadRequest};
 use crate::partition::purgatory::Parked;
-use crate::seam::image::{Image, TopicEntry, TopicId};
-use crate::seam::settings::Side;
 
 /// First version that identifies topics by id.
 const TOPIC_ID_VERSION_MIN: i16 = 13;

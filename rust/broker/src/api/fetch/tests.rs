@@ -7,10 +7,10 @@ use pykafka_wire::fetch::{
 };
 
 use crate::api::PARTITIONS_AT_ONCE_MAX;
+use crate::control_api::image::client_quotas::{ClientQuota, Metered, Named};
+use crate::control_api::image::delta::ImageDelta;
 use crate::network::outcome::{Outcome, PendingOutcome};
 use crate::partition::threads::may_wait::MayWait;
-use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
-use crate::seam::image::delta::ImageDelta;
 use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, settled, topic};
 
 /// The contents of a response, owned.

@@ -9,12 +9,12 @@ use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
 use crate::api::list_offsets::{Search, Searched};
+use crate::control_api::event::Event;
+use crate::control_api::image::delta::ImageDelta;
 use crate::kafka_error::KafkaError;
 use crate::partition::log::lookup::{LookUp, OffsetQuery};
 use crate::partition::log::read::Isolation;
 use crate::request::ConnectionInfo;
-use crate::seam::event::Event;
-use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
 use crate::testing::{
     Broker, REPLICATION, START_MS, TOPIC, batch, connection, header, led_here, replicated, replied,

@@ -12,9 +12,9 @@ use pykafka_wire::produce::Request;
 use pykafka_wire::{DecodeError, span_within};
 
 use crate::context::Context;
+use crate::control_api::image::{Image, TopicEntry, TopicId};
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
-use crate::seam::image::{Image, TopicEntry, TopicId};
 
 /// First version that identifies topics by id.
 pub(super) const TOPIC_ID_VERSION_MIN: i16 = 13;

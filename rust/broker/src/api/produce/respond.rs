@@ -11,11 +11,11 @@ use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
 use super::plan::{TOPIC_ID_VERSION_MIN, TopicReference};
 use crate::api::leader_hint::endpoints_of;
 use crate::context::Context;
+use crate::control_api::image::Image;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
 use crate::partition::Partition;
 use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
-use crate::seam::image::Image;
 
 /// First version whose responses name the current leader (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 10;

@@ -6,12 +6,12 @@ use pykafka_log::Durability;
 use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, ProducerId};
 use pykafka_wire::produce::{PartitionResponse, Response};
 
+use crate::control_api::event::Event;
+use crate::control_api::event::faults::LogFault;
+use crate::control_api::image::delta::ImageDelta;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::{Outcome, PendingOutcome};
 use crate::partition::partition_table::command::BatchKind;
-use crate::seam::event::Event;
-use crate::seam::event::faults::LogFault;
-use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
 use crate::testing::{
     Broker, TOPIC, batch, batch_with, led_here, pending, poll, replied, request_of, topic,

@@ -20,14 +20,14 @@ use super::pending::{Pending, Produced};
 use super::plan::{ADD_PARTITIONS_VERSION_MIN, TOPIC_ID_VERSION_MIN};
 use super::respond::RefusedAppend;
 use crate::context::Context;
+use crate::control_api::event::{Event, Token, VerifyTransaction};
+use crate::control_api::image::PartitionId;
+use crate::control_api::settings::Settings;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
 use crate::partition::Partition;
 use crate::partition::purgatory::Parked;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::event::{Event, Token, VerifyTransaction};
-use crate::seam::image::PartitionId;
-use crate::seam::settings::Settings;
 
 /// First version whose clients support `TRANSACTION_ABORTABLE`.
 const ABORTABLE_VERSION_MIN: i16 = 11;

@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use pykafka_forks::Mutex;
 
 use super::rate::{Rate, Windows};
-use crate::seam::image::client_quotas::Metered;
-use crate::seam::settings::Settings;
+use crate::control_api::image::client_quotas::Metered;
+use crate::control_api::settings::Settings;
 
 /// Maximum number of rates in memory: about 5 MB.
 pub(super) const RATES_MAX: usize = 16_384;

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::rates::RATES_MAX;
 use super::*;
-use crate::seam::image::client_quotas::{ClientQuota, Named};
-use crate::seam::image::delta::ImageDelta;
+use crate::control_api::image::client_quotas::{ClientQuota, Named};
+use crate::control_api::image::delta::ImageDelta;
 use crate::testing::{Broker, connection, header};
 use pykafka_wire::ApiKey;
 

@@ -15,11 +15,11 @@ use pykafka_wire::{ApiKey, Records, list_offsets};
 use tokio::time::Instant;
 
 use super::{Closed, Ended, Fetcher, PATIENCE, Stage, duration, ended};
+use crate::control_api::image::{PartitionId, TOPIC_ID_ZERO, TopicId};
 use crate::fetcher::assigned::LASTING_ERRORS;
 use crate::fetcher::session::{Ask, Spec};
 use crate::kafka_error::KafkaError;
 use crate::partition::follower::log::{FetchedRecords, FollowError, Position};
-use crate::seam::image::{PartitionId, TOPIC_ID_ZERO, TopicId};
 
 /// First version that identifies topics by id.
 const TOPIC_ID_VERSION_MIN: i16 = 13;

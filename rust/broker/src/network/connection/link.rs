@@ -10,14 +10,14 @@ use tokio::time::sleep;
 
 use super::pipeline::Pipeline;
 use super::sending::Sending;
+use crate::control_api::log_ring::{Level, escaped};
+use crate::control_api::settings::Settings;
 use crate::network::Network;
 use crate::network::connections::Closing;
 use crate::network::output;
 use crate::network::time_slice::TimeSlice;
 use crate::network::transport::Transport;
 use crate::request::ConnectionInfo;
-use crate::seam::log_ring::{Level, escaped};
-use crate::seam::settings::Settings;
 
 const TARGET: &str = "broker.connection";
 

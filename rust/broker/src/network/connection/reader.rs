@@ -11,10 +11,10 @@ use tokio::time::sleep;
 use super::arrivals::{Arrivals, Moment};
 use super::link::{Ended, Link, sleep_ms};
 use super::sending::{FRAME_BYTES_PER_MS_MIN, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN};
+use crate::control_api::settings::Settings;
 use crate::network::input::Input;
 use crate::network::output::Output;
 use crate::network::transport::Transport;
-use crate::seam::settings::Settings;
 
 /// Maximum bytes to read while no request can start.
 pub(super) const READ_AHEAD_BYTES_MAX: usize = 64 << 10;

@@ -4,8 +4,8 @@
 //! its responses take at a minimum rate, even if it reads a little now and then. Responses in
 //! memory that others wait for have the same minimum rate as frames in such memory.
 
+use crate::control_api::settings::Settings;
 use crate::network::memory::Memory;
-use crate::seam::settings::Settings;
 
 /// Minimum rate of an incomplete frame after `internal.frame.max.ms`.
 pub(super) const FRAME_BYTES_PER_MS_MIN: u64 = 64;

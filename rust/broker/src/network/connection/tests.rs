@@ -19,13 +19,13 @@ use tokio::io::{Interest, Ready};
 use tokio::task;
 
 use super::*;
+use crate::control_api::event::{Event, RequestEvent};
+use crate::control_api::image::client_quotas::{ClientQuota, Metered, Named};
+use crate::control_api::image::delta::ImageDelta;
+use crate::control_api::settings::Settings;
 use crate::network::connections::{Opened, Rank};
 use crate::network::time_slice::SLICE_FRAMES_MAX;
 use crate::network::transport::memory::{Files, Peer, connected};
-use crate::seam::event::{Event, RequestEvent};
-use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
-use crate::seam::image::delta::ImageDelta;
-use crate::seam::settings::Settings;
 use crate::testing;
 
 /// An empty `CreateTopics` request in version 2; Python handles it.

@@ -11,10 +11,10 @@ use pykafka_wire::{ApiKey, Chunks, Sink};
 use rustix::io::Errno;
 use std::sync::Arc;
 
+use crate::control_api::event::Event;
+use crate::control_api::event::faults::LogFault;
 use crate::network::transport::memory::{Files, MemoryTransport, Peer, connected};
 use crate::partition::Partition;
-use crate::seam::event::Event;
-use crate::seam::event::faults::LogFault;
 use crate::testing::{Broker, TOPIC};
 
 fn header(correlation_id: i32) -> Header {

@@ -12,6 +12,7 @@ use pykafka_log::{AppendOrigin, Durability};
 use pykafka_record::{BatchOptions, Compression};
 use pykafka_wire::{ApiKey, list_offsets, produce};
 
+use crate::control_api::image::delta::ImageDelta;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::{Outcome, PendingOutcome};
 use crate::partition::Host;
@@ -20,7 +21,6 @@ use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::append::queued::Append;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
-use crate::seam::image::delta::ImageDelta;
 use crate::testing::{
     Broker, START_MS, TOPIC, batch, batch_with, connection, header, pending, poll, replied,
     request_of,

@@ -121,11 +121,11 @@ mod tests {
     use pykafka_log::Durability;
     use pykafka_record::{BatchBuilder, BatchMut, BatchOptions, LeaderEpoch, batches};
 
+    use crate::control_api::event::Event;
+    use crate::control_api::image::delta::ImageDelta;
+    use crate::control_api::image::{PartitionId, TopicId};
     use crate::partition::partition_table::command::BatchKind;
     use crate::partition::threads::may_wait::MayWait;
-    use crate::seam::event::Event;
-    use crate::seam::image::delta::ImageDelta;
-    use crate::seam::image::{PartitionId, TopicId};
     use crate::testing::{Broker, led_here, topic};
 
     const LOG: PartitionId = ([9; 16], 0);

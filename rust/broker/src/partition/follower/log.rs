@@ -1,7 +1,7 @@
 //! The log of a follower, and its changes by responses of the leader.
 //!
-//! Each change has the leader epoch of its fetch (docs/SEAM.md S3). The epoch is checked under the
-//! writer token, under which this node's own leader epochs start too. So a response of an older
+//! Each change has the leader epoch of its fetch (docs/PLANES.md S3). The epoch is checked under
+//! the writer token, under which this node's own leader epochs start too. So a response of an older
 //! epoch changes nothing, and records that were appended before a transition precede the start of
 //! the next epoch (contract/replication.md#8, #16, #23).
 //!
@@ -26,6 +26,8 @@ use bytes::Bytes;
 use pykafka_log::{AppendError, Damage, Log, OpenError, Recovery, StorageError};
 use pykafka_record::{Batch, LeaderEpoch};
 
+use crate::control_api::event::faults::Faults;
+use crate::control_api::log_ring::Level;
 use crate::kafka_error::KafkaError;
 use crate::partition::guard::PartitionGuard;
 use crate::partition::log::open_log::log_slot::LogSlot;
@@ -33,8 +35,6 @@ use crate::partition::replication::Role;
 use crate::partition::threads::background::Urgency;
 use crate::partition::write_queue::queue::WriterToken;
 use crate::partition::{Partition, Survey, TARGET};
-use crate::seam::event::faults::Faults;
-use crate::seam::log_ring::Level;
 
 /// The offsets and the epoch that the next fetch of a follower contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -492,10 +492,10 @@ mod tests {
     use pykafka_record::{BatchMut, write_empty};
 
     use super::*;
+    use crate::control_api::event::Event;
+    use crate::control_api::event::faults::LogFault;
+    use crate::control_api::image::PartitionEntry;
     use crate::partition::threads::may_wait::MayWait;
-    use crate::seam::event::Event;
-    use crate::seam::event::faults::LogFault;
-    use crate::seam::image::PartitionEntry;
     use crate::testing::{Broker, NODE, TOPIC, batch, replicated};
 
     const OTHER: i32 = 2;
@@ -654,7 +654,7 @@ mod tests {
         assert_eq!(begin(&partition, 3), Ok(at(1, 3)));
     }
 
-    /// docs/SEAM.md S3.
+    /// docs/PLANES.md S3.
     #[test]
     fn data_of_an_older_leader_epoch_changes_nothing() {
         let (mut broker, partition) = follower();

@@ -56,9 +56,9 @@ mod tests {
     use std::sync::Arc;
 
     use crate::api::dispatch::dispatch;
+    use crate::control_api::image::delta::ImageDelta;
     use crate::network::outcome::Outcome;
     use crate::partition::threads::may_wait::MayWait;
-    use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, connection, header, pending, poll};
 
     /// More than the number of threads in the pool.

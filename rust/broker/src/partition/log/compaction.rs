@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pykafka_log::{CompactionReport, Dirtiness, Log, StorageError};
 
+use crate::control_api::event::faults::LogFault;
+use crate::control_api::log_ring::Level;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{Host, Partition, TARGET};
-use crate::seam::event::faults::LogFault;
-use crate::seam::log_ring::Level;
 
 impl Partition {
     /// Returns the opened log if it is due.

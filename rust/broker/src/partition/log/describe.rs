@@ -5,13 +5,13 @@ use std::sync::Arc;
 use pykafka_forks::Mutex;
 use pykafka_log::ProducerEntry;
 
+use crate::control_api::event::queue::EventQueue;
+use crate::control_api::event::{Event, Token};
+use crate::control_api::image::TopicId;
 use crate::kafka_error::KafkaError;
 use crate::partition::threads::background::Urgency;
 use crate::partition::write_queue::queue::WriterToken;
 use crate::partition::{Partition, Survey};
-use crate::seam::event::queue::EventQueue;
-use crate::seam::event::{Event, Token};
-use crate::seam::image::TopicId;
 
 /// Collects sizes, and reports them when the last reference is dropped.
 pub(in crate::partition) struct LogSizes {

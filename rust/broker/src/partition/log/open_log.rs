@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use pykafka_log::{Dirtiness, Log, LogConfig, OpenError, Recovery};
 
+use crate::control_api::event::faults::LogFault;
 use crate::kafka_error::KafkaError;
 use crate::partition::log::open_log::log_slot::LogSlot;
 use crate::partition::replication::Role;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::write_queue::queue::WriterToken;
 use crate::partition::{Partition, Survey};
-use crate::seam::event::faults::LogFault;
 
 impl Partition {
     /// Returns the log, and opens it if necessary. May wait for the disk.
@@ -243,8 +243,8 @@ mod tests {
 
     use pykafka_log::Durability;
 
+    use crate::control_api::event::faults::LogFault;
     use crate::partition::threads::may_wait::MayWait;
-    use crate::seam::event::faults::LogFault;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch};
 

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 use pykafka_record::LeaderEpoch;
 
+use crate::control_api::event::RecordsRead;
 use crate::kafka_error::KafkaError;
 use crate::partition::guard::PartitionGuard;
 use crate::partition::purgatory::Parked;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::write_queue::queue::WriterToken;
 use crate::partition::{Partition, PartitionOffsets, Survey};
-use crate::seam::event::RecordsRead;
 
 /// The records that a reader may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

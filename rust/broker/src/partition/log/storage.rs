@@ -9,8 +9,8 @@ use pykafka_log::{
     OpenError, RealDisk,
 };
 
+use crate::control_api::settings::Settings;
 use crate::network::memory::Parts;
-use crate::seam::settings::Settings;
 
 /// The reason why the storage cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,5 @@
 //! Commands of the control plane to partitions. Commands with a token complete exactly once
-//! (docs/SEAM.md S4).
+//! (docs/PLANES.md S4).
 
 use std::sync::Arc;
 
@@ -9,6 +9,10 @@ use pykafka_log::{AppendOrigin, ProducerEntry, TransactionRule};
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
 
 use super::PartitionTable;
+use crate::control_api::cow_collections::Pages;
+use crate::control_api::event::queue::EventQueue;
+use crate::control_api::event::{Event, RecordsRead, Token};
+use crate::control_api::image::PartitionId;
 use crate::kafka_error::KafkaError;
 use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
 use crate::partition::append::queued::Append;
@@ -18,10 +22,6 @@ use crate::partition::threads::background::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Host, Partition, PartitionOffsets};
-use crate::seam::cow_collections::Pages;
-use crate::seam::event::queue::EventQueue;
-use crate::seam::event::{Event, RecordsRead, Token};
-use crate::seam::image::PartitionId;
 
 /// Key and value, encoded by the control plane.
 pub type KeyValue = (Option<Bytes>, Option<Bytes>);

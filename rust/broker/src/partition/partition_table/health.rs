@@ -5,11 +5,11 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
 use super::PartitionTable;
+use crate::control_api::event::{DiskStateKind, Event, Token};
+use crate::control_api::image::PartitionId;
 use crate::kafka_error::KafkaError;
 use crate::partition::Host;
 use crate::partition::threads::may_wait::MayWait;
-use crate::seam::event::{DiskStateKind, Event, Token};
-use crate::seam::image::PartitionId;
 
 /// Unlinked before it is written, so that a crash leaves no file.
 const PROBE_FILE: &str = "disk.probe";
@@ -103,7 +103,7 @@ mod tests {
     use pykafka_log::Durability;
 
     use super::{FREE_BYTES_MIN, ProbeNeeds};
-    use crate::seam::event::{DiskStateKind, Event};
+    use crate::control_api::event::{DiskStateKind, Event};
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, batch, pending};
 

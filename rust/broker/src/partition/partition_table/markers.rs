@@ -9,12 +9,12 @@ use pykafka_record::{BatchBuilder, BatchOptions, EndTransactionMarker, ProducerE
 
 use super::PartitionTable;
 use super::command::{BatchKind, code_of};
+use crate::control_api::event::queue::EventQueue;
+use crate::control_api::event::{Event, Token};
+use crate::control_api::image::PartitionId;
 use crate::partition::append::outcome::{AppendOutcome, AppendRefusal};
 use crate::partition::append::queued::Append;
 use crate::partition::waiters::{AckWaiter, Promise};
-use crate::seam::event::queue::EventQueue;
-use crate::seam::event::{Event, Token};
-use crate::seam::image::PartitionId;
 
 /// The end of a transaction in one partition.
 #[derive(Debug, Clone, Copy)]

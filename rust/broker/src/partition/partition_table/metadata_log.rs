@@ -8,14 +8,14 @@ use pykafka_record::LeaderEpoch;
 
 use super::PartitionTable;
 use super::command::TokenWaiter;
+use crate::control_api::event::Token;
+use crate::control_api::image::PartitionId;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::append::outcome::AppendRefusal;
 use crate::partition::follower::append::Fetched;
 use crate::partition::threads::background::Urgency;
 use crate::partition::waiters::AckWaiter;
-use crate::seam::event::Token;
-use crate::seam::image::PartitionId;
 
 impl PartitionTable {
     /// Appends a leader's batches unchanged; `Appended` follows when they are synced, or with the

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use crate::control_api::image::{PartitionId, TopicId};
 use crate::partition::Partition;
 use crate::partition::replication::isr::ProposalId;
-use crate::seam::image::{PartitionId, TopicId};
 
 /// At most one proposal per partition: the latest. A proposal that an image replaced stays until
 /// the partition has another one, or is deleted.
@@ -65,8 +65,8 @@ impl Proposals {
 mod tests {
     use pykafka_record::LeaderEpoch;
 
+    use crate::control_api::image::delta::ImageDelta;
     use crate::partition::replication::isr::{BrokerState, IsrOutcome};
-    use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, NODE, TOPIC, replicated};
 
     fn leader() -> Broker {

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use pykafka_log::{LogDirectory, StorageError};
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
+use crate::control_api::event::{DiskStateKind, Event};
+use crate::control_api::log_ring::Level;
 use crate::partition::log::open_log::log_slot::Departure;
 use crate::partition::pending_deletions::{Deletions, Gone};
 use crate::partition::threads::background::Urgency;
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{Host, Partition};
-use crate::seam::event::{DiskStateKind, Event};
-use crate::seam::log_ring::Level;
 
 const TARGET: &str = "broker.partition";
 
@@ -230,15 +230,15 @@ mod tests {
     use pykafka_forks::Mutex;
     use pykafka_log::Durability;
 
+    use crate::control_api::event::DiskStateKind;
+    use crate::control_api::event::faults::LogFault;
+    use crate::control_api::image::delta::ImageDelta;
     use crate::maintenance;
     use crate::partition::log::open_log::log_slot::LogSlot;
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
     use crate::partition::threads::background::Urgency;
     use crate::partition::threads::may_wait::MayWait;
     use crate::partition::{Host, Partition};
-    use crate::seam::event::DiskStateKind;
-    use crate::seam::event::faults::LogFault;
-    use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, pending, replied, request_of, topic};
 

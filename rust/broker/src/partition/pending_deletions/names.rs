@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pykafka_forks::Mutex;
 
-use crate::seam::cow_collections::Pages;
-use crate::seam::image::TopicId;
+use crate::control_api::cow_collections::Pages;
+use crate::control_api::image::TopicId;
 
 /// The partitions that are being removed, and those that wait for their names.
 pub(crate) struct PendingDeletions<P>(pub(super) Mutex<HashMap<Arc<str>, Successors<P>>>);

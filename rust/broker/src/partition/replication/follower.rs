@@ -1,6 +1,6 @@
 //! The state of one follower that its leader derives from its fetches.
 
-use crate::seam::event::ReplicaStateKind;
+use crate::control_api::event::ReplicaStateKind;
 
 /// A follower, from its leader's point of view. Its offsets are −1 until it fetches in this leader
 /// epoch.

@@ -10,7 +10,7 @@ use crate::network::blocking_handoff::BlockingPermit;
 pub(crate) struct MayWait(());
 
 impl MayWait {
-    /// For calls of the seam that are documented to wait: those of the start and the stop.
+    /// For calls of the control API that are documented to wait: those of the start and the stop.
     pub(crate) fn as_documented() -> MayWait {
         MayWait(())
     }

@@ -260,7 +260,7 @@ fn batches_of_two_producers_are_rejected_as_a_whole() {
 #[test]
 fn without_verification_only_requests_that_add_partitions_are_verified() {
     let mut broker = broker();
-    broker.apply(crate::seam::image::delta::ImageDelta {
+    broker.apply(crate::control_api::image::delta::ImageDelta {
         broker_settings: Some(
             [("transaction.partition.verification.enable".into(), "false".into())].into(),
         ),

@@ -4,8 +4,8 @@ use std::task::{Context, Poll, Waker};
 use proptest::prelude::*;
 
 use super::*;
+use crate::control_api::settings::Settings;
 use crate::network::memory::Memory;
-use crate::seam::settings::Settings;
 
 const MIB: usize = 1 << 20;
 

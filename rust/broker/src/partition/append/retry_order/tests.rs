@@ -3,8 +3,8 @@ use pykafka_record::{BatchOptions, LeaderEpoch};
 use pykafka_wire::produce::Response;
 
 use super::*;
+use crate::control_api::image::PartitionEntry;
 use crate::network::outcome::Outcome;
-use crate::seam::image::PartitionEntry;
 use crate::testing::gate_disk::Op;
 use crate::testing::{self, Broker, NODE, batch_with, pending, poll, replicated, replied};
 

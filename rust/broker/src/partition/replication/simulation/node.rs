@@ -5,11 +5,11 @@ use pykafka_record::LeaderEpoch;
 
 use super::Wrong;
 use super::controller::{Image, Wish};
+use crate::control_api::event::ReplicaStateKind;
 use crate::kafka_error::KafkaError;
 use crate::partition::replication::follower::{Follower, FollowerFetch};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::replication::{Change, EligibleBrokers, LogEnds, Replication, Role, View};
-use crate::seam::event::ReplicaStateKind;
 
 /// `replica.lag.time.max.ms`.
 const LAG_NS_MAX: u64 = 30;

@@ -1,4 +1,4 @@
-//! The interface of the data plane for Python (docs/SEAM.md). Every method may be called from any
+//! The interface of the data plane for Python (docs/PLANES.md). Every method may be called from any
 //! thread. None waits for a disk, except those that are documented to do so, for the start and the
 //! stop; other disk operations are commands with a token.
 
@@ -21,6 +21,14 @@ use tokio::time::timeout;
 
 use crate::api::dispatch::Dispatcher;
 use crate::context::{Context, ContextOptions};
+use crate::control_api::await_high_watermark::{self, Wanted};
+use crate::control_api::event::{Event, Token};
+use crate::control_api::image::PartitionId;
+use crate::control_api::image::delta::ImageDelta;
+use crate::control_api::image::step::Refusal;
+use crate::control_api::log_ring::{Level, LogLine};
+use crate::control_api::peers::Peers;
+use crate::control_api::statistics;
 use crate::fetcher::Fetchers;
 use crate::kafka_error::KafkaError;
 use crate::maintenance;
@@ -36,14 +44,6 @@ use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{PartitionOffsets, purgatory};
 use crate::request::ControllerApis;
-use crate::seam::await_high_watermark::{self, Wanted};
-use crate::seam::event::{Event, Token};
-use crate::seam::image::PartitionId;
-use crate::seam::image::delta::ImageDelta;
-use crate::seam::image::step::Refusal;
-use crate::seam::log_ring::{Level, LogLine};
-use crate::seam::peers::Peers;
-use crate::seam::statistics;
 
 const TARGET: &str = "broker.core";
 /// Time after the grace period of a stop in which closed connections must end.

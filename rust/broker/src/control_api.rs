@@ -1,4 +1,4 @@
-//! The seam to Python: the calls from Python and the events for it (docs/SEAM.md).
+//! The control API: the calls from Python and the events for it (docs/PLANES.md).
 
 pub(crate) mod await_high_watermark;
 pub(crate) mod clock;

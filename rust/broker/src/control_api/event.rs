@@ -14,9 +14,9 @@ use pykafka_record::{LeaderEpoch, ProducerEpoch, ProducerId};
 use self::faults::Faults;
 #[cfg(test)]
 use self::faults::LogFault;
+use crate::control_api::image::{PartitionId, TopicId};
+use crate::control_api::requests::Room;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::image::{PartitionId, TopicId};
-use crate::seam::requests::Room;
 
 /// The result of a request to another node.
 pub type Replied = Result<Bytes, SendError>;
@@ -34,7 +34,7 @@ pub struct RequestEvent {
     pub id: u64,
     /// The client's connection.
     pub connection: ConnectionInfo,
-    /// The request header, and the arrival time (docs/SEAM.md S6).
+    /// The request header, and the arrival time (docs/PLANES.md S6).
     pub header: Header,
     /// The request without its header.
     pub body: Bytes,
@@ -114,7 +114,7 @@ pub struct VerifyTransaction {
     pub partitions: Vec<PartitionId>,
     /// Whether the partitions are added to the transaction; otherwise they must be part of it.
     pub add: bool,
-    /// When the request arrived (docs/SEAM.md S6).
+    /// When the request arrived (docs/PLANES.md S6).
     pub received_ns: u64,
 }
 

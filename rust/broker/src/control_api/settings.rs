@@ -35,7 +35,7 @@ pub struct Settings {
     /// time plus 1 ms for each 64 bytes of its size.
     pub frame_ms_max: u64,
     /// `internal.parked.max.bytes`: bodies of requests in Python; above this limit, connections are
-    /// muted (docs/SEAM.md S7).
+    /// muted (docs/PLANES.md S7).
     pub parked_bytes_max: usize,
     /// `queued.max.request.bytes`: maximum bytes of frames that are being received or handled,
     /// unless the broker's memory allows less; not positive for no limit.

@@ -1,11 +1,11 @@
 //! The queue of events: its size is bounded by connections, open tokens and partitions.
 //!
-//! Facts are levels (docs/SEAM.md S5): a second [`Event::PartitionState`] of a partition replaces
+//! Facts are levels (docs/PLANES.md S5): a second [`Event::PartitionState`] of a partition replaces
 //! the first one at its position, so traffic never makes the queue grow. Requests are bounded by
 //! connections, completions by the tokens that Python opened. A request whose connection is closed
 //! before Python takes it is removed from the queue with its body.
 //!
-//! Deadlines (docs/SEAM.md S6). The queue tracks the time of the oldest event that Python has not
+//! Deadlines (docs/PLANES.md S6). The queue tracks the time of the oldest event that Python has not
 //! taken: [`EventQueue::horizon_ns`]. Python's timers compare with it. Nothing that waits for
 //! memory or for a thread counts, because it would stop all timers of the node.
 

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use pykafka_log::LogConfig;
 use pykafka_record::LeaderEpoch;
 
-use crate::seam::cow_collections::{Indexed, Pages, Shards};
-use crate::seam::image::client_quotas::ClientQuotas;
-use crate::seam::image::throttled::ThrottledReplicas;
-use crate::seam::settings::Settings;
+use crate::control_api::cow_collections::{Indexed, Pages, Shards};
+use crate::control_api::image::client_quotas::ClientQuotas;
+use crate::control_api::image::throttled::ThrottledReplicas;
+use crate::control_api::settings::Settings;
 
 /// The 16 bytes of a topic id, as on the wire.
 pub type TopicId = [u8; 16];
-/// The partition of a command (docs/SEAM.md S3).
+/// The partition of a command (docs/PLANES.md S3).
 pub type PartitionId = (TopicId, i32);
 /// Not the id of any topic.
 pub const TOPIC_ID_ZERO: TopicId = [0; 16];

@@ -1,5 +1,5 @@
 //! Rust's log lines for Python's `logging`: a bounded ring that the control thread drains
-//! (docs/SEAM.md S1).
+//! (docs/PLANES.md S1).
 //!
 //! Clients can cause lines, so lines are limited per target and second, and client bytes are only
 //! written by [`escaped`]: no line feed, control character or escape sequence of a client reaches a

@@ -9,7 +9,7 @@ use super::client_quotas::ClientQuotas;
 use super::delta::{ImageDelta, TopicImage};
 use super::throttled::ThrottledReplicas;
 use super::{BrokerEndpoint, Image, PartitionEntry, Registration, TopicEntry, TopicId};
-use crate::seam::settings::{SettingError, Settings};
+use crate::control_api::settings::{SettingError, Settings};
 
 /// A part of a delta that cannot be applied; the previous value is kept, or the default.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! Events that the queue keeps, merges and drops, and its horizon.
 
 use super::*;
+use crate::control_api::event::faults::{Faults, LogFault};
+use crate::control_api::event::{DiskStateKind, RequestEvent};
+use crate::control_api::requests::Room;
 use crate::request::{ConnectionInfo, Header};
-use crate::seam::event::faults::{Faults, LogFault};
-use crate::seam::event::{DiskStateKind, RequestEvent};
-use crate::seam::requests::Room;
 use bytes::Bytes;
 use pykafka_log::ManualClock;
 use pykafka_wire::ApiKey;

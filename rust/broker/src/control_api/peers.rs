@@ -7,10 +7,10 @@ use std::time::Duration;
 use pykafka_client::{Client, ClientOptions, Destination, Request, SendError};
 use tokio::runtime::Handle;
 
+use crate::control_api::event::queue::EventQueue;
+use crate::control_api::event::{Event, Token};
 use crate::kafka_error::KafkaError;
 use crate::network::fault_injection::{GatedTcp, Gates};
-use crate::seam::event::queue::EventQueue;
-use crate::seam::event::{Event, Token};
 
 /// Same as between Kafka's nodes (`socket.connection.setup.timeout.ms`).
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from pykafka_core.broker.core_bridge.core_types import CoreTypes
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.config import BrokerConfigs, canonical_overrides, topic_settings
 from pykafka_core.handlers.outcome import Work
 from pykafka_core.handlers.registry import API_VERSIONS

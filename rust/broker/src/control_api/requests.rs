@@ -1,10 +1,10 @@
 //! Requests that Python handles, from the event to the response.
 //!
-//! A request holds memory in three states (docs/SEAM.md S7). While it waits for its turn, it holds
-//! its frame's share of the input memory. While it runs, it also holds the memory of its decoded
-//! form, which Python reserves with [`Room::try_decode`] without waiting. Once it has run and waits
-//! for others (a rebalance, a disk, another node), it holds nothing. So waiting requests never keep
-//! others from running.
+//! A request holds memory in three states (docs/PLANES.md S7). While it waits for its turn, it
+//! holds its frame's share of the input memory. While it runs, it also holds the memory of its
+//! decoded form, which Python reserves with [`Room::try_decode`] without waiting. Once it has run
+//! and waits for others (a rebalance, a disk, another node), it holds nothing. So waiting requests
+//! never keep others from running.
 //!
 //! A response that may be large reserves its memory before Python builds it, with
 //! [`ParkedRequests::reserve`]. The task of the connection waits for the memory, so it leaves the

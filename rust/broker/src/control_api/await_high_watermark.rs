@@ -6,12 +6,12 @@ use std::sync::Arc;
 use pykafka_record::LeaderEpoch;
 
 use crate::context::Context;
+use crate::control_api::event::{Event, Token};
+use crate::control_api::image::PartitionId;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::log::read::{Isolation, ReadRequest};
 use crate::partition::purgatory::Parked;
-use crate::seam::event::{Event, Token};
-use crate::seam::image::PartitionId;
 
 /// Later than any deadline: only the stop of the broker ends the wait (`Purgatory::expire_all`).
 const NO_DEADLINE_NS: u64 = u64::MAX - 2;
@@ -118,9 +118,9 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::control_api::image::PartitionEntry;
+    use crate::control_api::image::delta::ImageDelta;
     use crate::partition::follower_fetch::Replica;
-    use crate::seam::image::PartitionEntry;
-    use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, NODE, TOPIC, batch, replicated};
 
     const EPOCH: LeaderEpoch = LeaderEpoch::new(0);

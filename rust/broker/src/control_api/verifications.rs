@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use crate::seam::event::Token;
+use crate::control_api::event::Token;
 use crate::slots::Slots;
 
 /// The open queries. Each is completed, refused or cancelled once.
