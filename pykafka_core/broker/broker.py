@@ -30,7 +30,7 @@ from pykafka_core.broker.runtime.requests.calls import (
     raise_code,
     raise_first_error,
 )
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.start.joining import HasFileno, Waited, wait_joined
 from pykafka_core.broker.start.listeners import bind

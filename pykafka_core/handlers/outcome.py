@@ -107,7 +107,7 @@ class TransactionOperation(NamedTuple):
     run: Callable[[TransactionShard, Waiter, CoordinatorResult], None]
 
 
-class TransactionQuestion(NamedTuple):
+class TransactionQuery(NamedTuple):
     """A query about partitions to the coordinator of a transaction, on any node (KIP-890).
 
     The response is that of `add_partitions` or `verify_partitions` of
@@ -129,7 +129,7 @@ class TransactionQuestion(NamedTuple):
     add: bool
 
 
-ShardOperation = GroupOperation | TransactionOperation | TransactionQuestion
+ShardOperation = GroupOperation | TransactionOperation | TransactionQuery
 
 
 class ShardResult(NamedTuple):

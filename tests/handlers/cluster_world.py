@@ -8,7 +8,7 @@ a replay of the log.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from pykafka_core.broker.runtime.requests.requests import Call
+from pykafka_core.broker.runtime.requests.pending_request import Call
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
 from pykafka_core.handlers.outcome import HandlerWork, MetadataWrite, Outcome, run_to_end

@@ -1,6 +1,6 @@
 """Metadata of a larger cluster: partitions with replicas on other brokers that no longer run."""
 
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import MetadataWrite
 from pykafka_core.metadata.image.image import Partition

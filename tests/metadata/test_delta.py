@@ -5,8 +5,8 @@ import pytest
 from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.outcome import run_to_end
+from pykafka_core.metadata.image.cow_map import CowMap
 from pykafka_core.metadata.image.delta import PIECE_MAX, Delta, delta_of, whole, with_all_topics
-from pykafka_core.metadata.image.fork_map import ForkMap
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.mutators import draft_of
 from pykafka_core.protocol.messages import (
@@ -123,8 +123,8 @@ def test_delta_of_one_partition_costs_the_same_in_any_topic(add: bool) -> None:
             step = projection.step(piece, BrokerConfigs())
         assert [len(topic.partitions) for topic in cast("fake_core.ImageDelta", step).topics] == [1]
         before, after = (image.topics.by_id[ID].partitions for image in (first, draft.image))
-        assert isinstance(before, ForkMap)
-        assert isinstance(after, ForkMap)
+        assert isinstance(before, CowMap)
+        assert isinstance(after, CowMap)
         assert after._base is before._base
         assert len(after._changed) <= 2
         calls_of[count] = calls.count

@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.quorum.raft_transport import Exchange, RepliedTo
-from pykafka_core.broker.runtime.requests.requests import RemoteRequest
+from pykafka_core.broker.runtime.requests.pending_request import RemoteRequest
 from pykafka_core.broker.runtime.services import found
 from pykafka_core.broker.start.quorum_log import log_state
 from pykafka_core.broker.storage.data_directory import DataDirectory

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.coordinator.group.explain import GroupView, view_group
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.group.summary import GroupSummary, Page, summarize

@@ -4,7 +4,7 @@ from pykafka_core._core import Core
 from pykafka_core.broker.rate_limited_logging import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
 from pykafka_core.metadata.health import Replicas

@@ -23,7 +23,7 @@ from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.requests.jobs import JOBS_NS, Jobs
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import (
+from pykafka_core.broker.runtime.requests.pending_request import (
     PendingRequest,
     RemoteRequest,
     Replies,

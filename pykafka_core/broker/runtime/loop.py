@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pykafka_core._core import Core
 from pykafka_core.broker import native
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.statistics import WaitStatistics
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.safe_logging import GuardedLogger, never_raise_here

@@ -6,7 +6,7 @@ from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import Replies
+from pykafka_core.broker.runtime.requests.pending_request import Replies
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.metadata.health import Replicas
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.handlers.cluster.broker_records import cordoned_directories, registration_change
 from pykafka_core.handlers.context import Context, Node

@@ -32,8 +32,8 @@ from pykafka_core.handlers.configs.checks import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Work, check_record_limit, collect, without_traceback
 from pykafka_core.handlers.topic_names import check_topic_name
+from pykafka_core.metadata.image.cow_map import fork
 from pykafka_core.metadata.image.features import ELIGIBLE_LEADER_REPLICAS
-from pykafka_core.metadata.image.fork_map import fork
 from pykafka_core.metadata.partition_rules import MIN_ISR
 from pykafka_core.protocol.messages import ClearElrRecord, ConfigRecord, Message
 from pykafka_core.types import (

@@ -38,7 +38,7 @@ from pykafka_core.handlers.outcome import (
     Reply,
     ShardCalls,
     ShardResult,
-    TransactionQuestion,
+    TransactionQuery,
     Work,
 )
 from pykafka_core.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -104,8 +104,8 @@ def handle(
     return ShardCalls([GroupOperation(shard, partial(begin_commit, asked))], begun)
 
 
-def _question(context: Context, request: TxnOffsetCommitRequest, shard: int) -> TransactionQuestion:
-    return TransactionQuestion(
+def _question(context: Context, request: TxnOffsetCommitRequest, shard: int) -> TransactionQuery:
+    return TransactionQuery(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,

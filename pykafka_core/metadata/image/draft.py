@@ -11,7 +11,7 @@ from collections.abc import MutableMapping
 from typing import TypeVar
 
 from pykafka_core.errors import MetadataError
-from pykafka_core.metadata.image.fork_map import fork
+from pykafka_core.metadata.image.cow_map import fork
 from pykafka_core.metadata.image.image import Configs, MetadataImage, Partition, Topic, Topics
 from pykafka_core.types import ConfigResource
 

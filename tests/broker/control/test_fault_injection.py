@@ -15,7 +15,7 @@ import pytest
 import pykafka_core
 from pykafka_core._core import Core, TopicsMissing, VerifyTransaction
 from pykafka_core.broker.runtime.loop import ControlLoop
-from pykafka_core.broker.runtime.requests import requests as requests_module
+from pykafka_core.broker.runtime.requests import pending_request
 from pykafka_core.broker.runtime.requests.calls import create_topics
 from pykafka_core.errors import KafkaError
 from pykafka_core.handlers import registry
@@ -240,7 +240,7 @@ def test_reply_that_cannot_be_encoded_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     world = World()
-    raise_once(monkeypatch, requests_module, "MessageEncoder", at)
+    raise_once(monkeypatch, pending_request, "MessageEncoder", at)
     asked = world.exercise()
     world.run()
     assert world.ended is None

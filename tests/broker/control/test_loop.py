@@ -9,7 +9,7 @@ from pykafka_core._core import Request
 from pykafka_core.broker.runtime import loop as loop_module
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import BrokerNotAvailableError
 from pykafka_core.handlers.context import Context
@@ -19,7 +19,7 @@ from tests.support.simulated.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core, Event
-    from pykafka_core.broker.runtime.requests.requests import PendingRequest
+    from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 
 
 class Recorder:

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_core._core import Cancelled, TopicsMissing
 from pykafka_core.broker.runtime.loop import ControlLoop
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS
 from pykafka_core.handlers.topics import create_partitions, create_topics
 from pykafka_core.handlers.topics.placement import NewPartitions

@@ -14,7 +14,7 @@ from pykafka_core.broker.runtime.coordinators.verification import (
     Verification,
 )
 from pykafka_core.errors import ConcurrentTransactionsError
-from pykafka_core.handlers.outcome import ShardResult, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionQuery
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import topic_id
 from tests.handlers.transaction_requests import (
@@ -49,7 +49,7 @@ class World:
         event = VerifyTransaction(7, "transfers", *self.producer, partitions, True, now_ns)
         self._verification.begin(event)
 
-    def _ask(self, _question: TransactionQuestion, settle: Callable[[ShardResult], None]) -> None:
+    def _ask(self, _question: TransactionQuery, settle: Callable[[ShardResult], None]) -> None:
         self.asked_ns.append(self.broker.core.clock_ns)
         settle(ShardResult(0 if self.is_complete else ConcurrentTransactionsError.code))
 

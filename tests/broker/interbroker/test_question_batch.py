@@ -4,12 +4,12 @@ import pytest
 
 from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerResponse
 from pykafka_core.broker.runtime.interbroker.question_batch import request_of, results_of
-from pykafka_core.handlers.outcome import ShardResult, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionQuery
 from pykafka_core.protocol import decode_request, encode_message
 from pykafka_core.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
-ADD = TransactionQuestion("transfers", 7, 3, [("orders", 0), ("orders", 1)], True)
-VERIFY = TransactionQuestion("copies", 8, 0, [("orders", 0)], False)
+ADD = TransactionQuery("transfers", 7, 3, [("orders", 0), ("orders", 1)], True)
+VERIFY = TransactionQuery("copies", 8, 0, [("orders", 0)], False)
 BOTH = [ADD, VERIFY]
 
 

@@ -12,7 +12,7 @@ from pykafka_core.broker.runtime.membership.broker_liveness import (
     PURPOSE,
     BrokerWatch,
 )
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.broker.runtime.services import found
 from pykafka_core.errors import (
     DuplicateBrokerRegistrationError,

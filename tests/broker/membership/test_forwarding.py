@@ -9,7 +9,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
-from pykafka_core.broker.runtime.requests.requests import RemoteRequest, admitted
+from pykafka_core.broker.runtime.requests.pending_request import RemoteRequest, admitted
 from pykafka_core.broker.runtime.services import Foundation, found
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import RequestTimedOutError

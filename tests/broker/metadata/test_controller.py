@@ -7,7 +7,7 @@ import pytest
 
 from pykafka_core._core import Appended, TopicsMissing
 from pykafka_core.broker.runtime.metadata import controller as controller_module
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers import registry
 from pykafka_core.handlers.context import Context
@@ -311,7 +311,7 @@ def before_each_creation(monkeypatch: pytest.MonkeyPatch, call: Callable[[], obj
         return handle(context, request)
 
     monkeypatch.setattr(
-        "pykafka_core.broker.runtime.requests.requests.handler_of", lambda _: call_and_handle
+        "pykafka_core.broker.runtime.requests.pending_request.handler_of", lambda _: call_and_handle
     )
 
 

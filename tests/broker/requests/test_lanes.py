@@ -17,7 +17,7 @@ from pykafka_core.broker.runtime.requests.lanes import (
     Lanes,
     lane_of,
 )
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.requests.unread import FORGOTTEN_MAX, Unread
 from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition

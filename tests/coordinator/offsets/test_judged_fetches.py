@@ -4,7 +4,7 @@ created after the request was judged.
 
 from hypothesis import given
 
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.errors import UnknownTopicIdError
 from pykafka_core.handlers.offsets import offset_fetch
 from pykafka_core.handlers.outcome import Reserve, ShardResult, run_to_end

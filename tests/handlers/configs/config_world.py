@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, MutableMapping
 
-from pykafka_core.broker.runtime.requests.requests import Call
+from pykafka_core.broker.runtime.requests.pending_request import Call
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.context import Context, Node, ProducerIds
 from pykafka_core.metadata.health import Replicas

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from pykafka_core.broker.runtime.requests.requests import Call
+from pykafka_core.broker.runtime.requests.pending_request import Call
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.configs import incremental_alter_configs
 from pykafka_core.handlers.configs.changes import Operation, plan_all

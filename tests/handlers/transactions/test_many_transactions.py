@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.broker.runtime.coordinators.transaction_markers import (
+from pykafka_core.broker.runtime.coordinators.transaction_marker_channel import (
     PARTITIONS_AT_ONCE,
     SLICE_NS,
 )

@@ -8,19 +8,23 @@ from typing import assert_never
 
 from pykafka_core._core import Core, VerifyTransaction
 from pykafka_core.broker.runtime.completions import Completions
-from pykafka_core.broker.runtime.coordinators.settling import Settling
+from pykafka_core.broker.runtime.coordinators.add_partitions_to_txn_manager import (
+    AddPartitionsToTxnManager,
+)
+from pykafka_core.broker.runtime.coordinators.response_delivery import ResponseDelivery
 from pykafka_core.broker.runtime.coordinators.shard_host import ShardHost, ShardPlace
 from pykafka_core.broker.runtime.coordinators.topic_shards import TopicShards
-from pykafka_core.broker.runtime.coordinators.transaction_markers import TransactionMarkers
-from pykafka_core.broker.runtime.coordinators.transaction_questions import TransactionQuestions
+from pykafka_core.broker.runtime.coordinators.transaction_marker_channel import (
+    TransactionMarkerChannel,
+)
 from pykafka_core.broker.runtime.coordinators.verification import Verification
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerChannel
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.requests.gathering import Gathering, Respond
+from pykafka_core.broker.runtime.requests.fan_in import FanIn, Respond
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.group.group_shard import GroupShard
@@ -34,7 +38,7 @@ from pykafka_core.handlers.outcome import (
     ShardOperation,
     ShardResult,
     TransactionOperation,
-    TransactionQuestion,
+    TransactionQuery,
     Work,
 )
 from pykafka_core.metadata.health import Replicas
@@ -46,7 +50,7 @@ class _Slot:
 
     __slots__ = "gathering", "place"
 
-    def __init__(self, gathering: Gathering[ShardResult], place: int) -> None:
+    def __init__(self, gathering: FanIn[ShardResult], place: int) -> None:
         self.gathering = gathering
         self.place = place
 
@@ -102,9 +106,9 @@ class Coordinators:
     ) -> None:
         self._core = core
         self._requests = requests
-        self._settling = Settling(core)
+        self._settling = ResponseDelivery(core)
         channel = BrokerChannel(core, completions, publisher)
-        self._markers = TransactionMarkers(
+        self._markers = TransactionMarkerChannel(
             core=core,
             node_id=node_id,
             publisher=publisher,
@@ -114,7 +118,7 @@ class Coordinators:
             faults=faults,
             run=self.run,
         )
-        self._questions = TransactionQuestions(
+        self._questions = AddPartitionsToTxnManager(
             node_id=node_id, publisher=publisher, channel=channel, faults=faults, run=self.run
         )
         self._verification = Verification(
@@ -157,7 +161,7 @@ class Coordinators:
 
     def begin(self, asked: PendingRequest, outcome: ShardCalls, respond: Respond) -> Work[None]:
         """Run a request's operations; ``respond`` is called when all have results."""
-        gathering = Gathering(asked, len(outcome.operations), outcome.reply, respond)
+        gathering = FanIn(asked, len(outcome.operations), outcome.reply, respond)
         arrived_ns = asked.caller.received_ns or self._core.now_ns()
         for place, operation in enumerate(outcome.operations):
             if place:
@@ -236,7 +240,7 @@ class Coordinators:
                 if transactions is not None:
                     transactions.submit(run_transaction, waiter, arrived_ns)
                     return
-            case TransactionQuestion():
+            case TransactionQuery():
                 self._questions.ask(operation, partial(self._settle, waiter))
                 return
             case _:

@@ -13,7 +13,7 @@ from pykafka_core.errors import (
     ConcurrentTransactionsError,
     UnknownTopicOrPartitionError,
 )
-from pykafka_core.handlers.outcome import ShardResult, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionQuery
 
 RETRY_NS = 2_000_000
 """Delay before the first retry: the previous transaction usually completes soon, and clients start
@@ -23,7 +23,7 @@ RETRY_NS_MAX = 20_000_000
 delays the ends of all transactions, and a thousand queries every 2 ms would fill the control
 thread's time."""
 
-Ask = Callable[[TransactionQuestion, Callable[[ShardResult], None]], None]
+Ask = Callable[[TransactionQuery, Callable[[ShardResult], None]], None]
 """`Coordinators.run`."""
 
 _TopicPartition = tuple[str, int]
@@ -71,7 +71,7 @@ class Verification:
 
     def _ask(self, asked: _Verified) -> None:
         event = asked.event
-        question = TransactionQuestion(
+        question = TransactionQuery(
             event.transactional_id,
             event.producer_id,
             event.producer_epoch,

@@ -14,7 +14,7 @@ from pykafka_core.errors import (
     NetworkError,
     OperationNotAttemptedError,
 )
-from pykafka_core.handlers.outcome import ShardResult, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionQuery
 from pykafka_core.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 ADD_PARTITIONS_TO_TXN = BrokerApi(24, (4, 5), "transaction verification")
@@ -25,7 +25,7 @@ _Transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 _Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 
 
-def request_of(questions: Iterable[TransactionQuestion]) -> AddPartitionsToTxnRequest:
+def request_of(questions: Iterable[TransactionQuery]) -> AddPartitionsToTxnRequest:
     """Return a request for different transactions; a response identifies them by transactional
     id.
     """
@@ -33,7 +33,7 @@ def request_of(questions: Iterable[TransactionQuestion]) -> AddPartitionsToTxnRe
 
 
 def _transaction(
-    question: TransactionQuestion,
+    question: TransactionQuery,
 ) -> AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction:
     by_topic: defaultdict[str, list[int]] = defaultdict(list)
     for topic, index in question.partitions:
@@ -48,7 +48,7 @@ def _transaction(
 
 
 def results_of(
-    questions: Sequence[TransactionQuestion], response: BrokerResponse
+    questions: Sequence[TransactionQuery], response: BrokerResponse
 ) -> Iterator[ShardResult]:
     """Yield the result of each query, mapped as by ``AddPartitionsToTxnManager``.
 
@@ -69,7 +69,7 @@ def results_of(
 
 
 def _result(
-    question: TransactionQuestion,
+    question: TransactionQuery,
     found: AddPartitionsToTxnResponse.AddPartitionsToTxnResult | None,
 ) -> ShardResult:
     rows = {

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_core.broker.runtime.completions import Completed
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import NONE, ListenerNotFoundError, RequestTimedOutError
 from pykafka_core.handlers.cluster.stale_brokers import fence_gone

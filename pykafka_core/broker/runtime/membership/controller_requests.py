@@ -14,7 +14,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.requests.jobs import Jobs
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import CoordinatorNotAvailableError, TopicAlreadyExistsError
 from pykafka_core.handlers.context import ProducerIds

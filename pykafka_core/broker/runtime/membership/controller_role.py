@@ -18,7 +18,7 @@ from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.requests.jobs import Jobs
-from pykafka_core.broker.runtime.requests.requests import (
+from pykafka_core.broker.runtime.requests.pending_request import (
     LocalRequest,
     PendingRequest,
     RemoteRequest,

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
-from pykafka_core.broker.runtime.requests.requests import Call, RemoteRequest
+from pykafka_core.broker.runtime.requests.pending_request import Call, RemoteRequest
 from pykafka_core.errors import InvalidRequestError
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import HandlerWork, Outcome, Reserve, Work, run_to_end

@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import (
+from pykafka_core.broker.runtime.requests.pending_request import (
     LocalRequest,
     PendingRequest,
     RemoteRequest,

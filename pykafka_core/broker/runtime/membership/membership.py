@@ -24,7 +24,7 @@ from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.requests.jobs import Jobs
-from pykafka_core.broker.runtime.requests.requests import PendingRequest, RemoteRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest, RemoteRequest
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers.context import ProducerIds

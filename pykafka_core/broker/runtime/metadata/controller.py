@@ -32,7 +32,7 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort, Replaced
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.time_slice import advanced
 from pykafka_core.broker.safe_logging import SURVIVED, GuardedLogger
 from pykafka_core.broker.storage.reserve import Need, Reserve

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.quorum.cluster_id_mismatch import OtherClusters
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.services import Foundation
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from pykafka_core.broker.runtime.requests.calls import create_topics
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image.image import MetadataImage

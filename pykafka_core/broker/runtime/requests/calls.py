@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from pykafka_core.broker.runtime.requests.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import ConfigResource

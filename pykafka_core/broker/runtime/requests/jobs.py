@@ -9,11 +9,11 @@ from functools import partial
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
-from pykafka_core.broker.runtime.requests.gathering import Respond
+from pykafka_core.broker.runtime.requests.fan_in import Respond
 from pykafka_core.broker.runtime.requests.lanes import Lanes
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.requests.reservations import Reservations
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.time_slice import advanced

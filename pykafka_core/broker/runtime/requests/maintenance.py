@@ -7,9 +7,9 @@ from typing import assert_never
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.requests.gathering import Gathering, Respond
+from pykafka_core.broker.runtime.requests.fan_in import FanIn, Respond
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import (
     RequestTimedOutError,
@@ -153,5 +153,5 @@ class _Waiting:
 
     def __init__(self, asked: PendingRequest, outcome: LogCommands, respond: Respond) -> None:
         self.count = len(outcome.commands)
-        self.gathering = Gathering(asked, self.count, outcome.reply, respond)
+        self.gathering = FanIn(asked, self.count, outcome.reply, respond)
         self.tokens: dict[int, int] = {}

@@ -12,7 +12,11 @@ from typing import TypeVar, cast
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.requests.requests import PendingRequest, RemoteRequest, Replies
+from pykafka_core.broker.runtime.requests.pending_request import (
+    PendingRequest,
+    RemoteRequest,
+    Replies,
+)
 from pykafka_core.broker.safe_logging import SURVIVED
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context

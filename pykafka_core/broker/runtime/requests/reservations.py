@@ -3,9 +3,9 @@
 from functools import partial
 
 from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.runtime.requests.gathering import Respond
+from pykafka_core.broker.runtime.requests.fan_in import Respond
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.handlers.outcome import Reserve
 
 

@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.metadata.image.image import Topic

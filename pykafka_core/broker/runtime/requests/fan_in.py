@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
-from pykafka_core.broker.runtime.requests.requests import PendingRequest
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.handlers.outcome import Reply
 
 R = TypeVar("R")
@@ -13,7 +13,7 @@ Respond = Callable[[PendingRequest, Callable[[], Reply]], object]
 """Creates and sends a response: `Jobs.respond`."""
 
 
-class Gathering(Generic[R]):
+class FanIn(Generic[R]):
     """The results of a request's parts so far, by index.
 
     Args:

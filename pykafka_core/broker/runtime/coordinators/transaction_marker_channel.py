@@ -138,7 +138,7 @@ class _Part(NamedTuple):
         return MarkedPart(self.ending.end(), self.partitions)
 
 
-class TransactionMarkers:
+class TransactionMarkerChannel:
     """Writes markers. Used only by the control thread.
 
     Args:

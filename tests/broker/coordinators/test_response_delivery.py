@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, cast
 
-from pykafka_core.broker.runtime.coordinators.settling import AT_ONCE, Settling
+from pykafka_core.broker.runtime.coordinators.response_delivery import AT_ONCE, ResponseDelivery
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.handlers.outcome import ShardResult
 from pykafka_core.protocol.messages import FindCoordinatorRequest, JoinGroupResponse
@@ -30,8 +30,8 @@ class Listener:
         self._told.append(self._number)
 
 
-def settled(core: FakeCore, count: int) -> tuple[Settling, list[int]]:
-    settling, told = Settling(cast("Core", core)), list[int]()
+def settled(core: FakeCore, count: int) -> tuple[ResponseDelivery, list[int]]:
+    settling, told = ResponseDelivery(cast("Core", core)), list[int]()
     for number in range(count):
         settling.settle(Listener(number, told), ShardResult(0))
     return settling, told

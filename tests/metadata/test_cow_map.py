@@ -1,17 +1,17 @@
-"""A `ForkMap` behaves like a dict for readers, and its forks are independent."""
+"""A `CowMap` behaves like a dict for readers, and its forks are independent."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_core.metadata.image.fork_map import ForkMap, fork
+from pykafka_core.metadata.image.cow_map import CowMap, fork
 from tests.support.calls import counting_calls
 
 KEYS = st.integers(0, 40)
 CHANGES = st.lists(st.tuples(KEYS, st.none() | st.integers()), max_size=30)
 
 
-def change(found: ForkMap[int, int], model: dict[int, int], key: int, value: int | None) -> None:
+def change(found: CowMap[int, int], model: dict[int, int], key: int, value: int | None) -> None:
     """Set a key in both, or delete it if the value is None."""
     if value is not None:
         found[key] = model[key] = value
@@ -26,7 +26,7 @@ def change(found: ForkMap[int, int], model: dict[int, int], key: int, value: int
 def test_forks_agree_with_dicts(
     base: dict[int, int], batches: list[list[tuple[int, int | None]]]
 ) -> None:
-    versions: list[tuple[ForkMap[int, int], dict[int, int]]] = [(fork(base), dict(base))]
+    versions: list[tuple[CowMap[int, int], dict[int, int]]] = [(fork(base), dict(base))]
     for batch in batches:
         newest, model = versions[-1]
         newest, model = newest.fork(), dict(model)

@@ -25,7 +25,7 @@ class Waits(Hashable, Protocol):
         """Accept the result. Called once."""
 
 
-class Settling:
+class ResponseDelivery:
     """Delivers the first results of a turn at once, and the others from their lanes in later
     turns.
     """

@@ -29,7 +29,7 @@ from pykafka_core.coordinator.transaction.transaction import TV2
 from pykafka_core.coordinator.transaction.verify_partitions import verify_partitions
 from pykafka_core.errors import CoordinatorNotAvailableError
 from pykafka_core.handlers.coordinators.shards import RunTransaction
-from pykafka_core.handlers.outcome import ShardResult, TransactionOperation, TransactionQuestion
+from pykafka_core.handlers.outcome import ShardResult, TransactionOperation, TransactionQuery
 from pykafka_core.metadata.image.image import NO_LEADER
 from pykafka_core.types import TRANSACTION_TOPIC
 
@@ -38,11 +38,11 @@ Settle = Callable[[ShardResult], None]
 
 
 class _PendingQuestion(NamedTuple):
-    question: TransactionQuestion
+    question: TransactionQuery
     settle: Settle
 
 
-class TransactionQuestions:
+class AddPartitionsToTxnManager:
     """Sends queries to coordinators. Used only by the control thread.
 
     Args:
@@ -79,7 +79,7 @@ class TransactionQuestions:
             on_response=_settle,
         )
 
-    def ask(self, question: TransactionQuestion, settle: Settle) -> None:
+    def ask(self, question: TransactionQuery, settle: Settle) -> None:
         """Send a query; ``settle`` is called once, in this turn or in a later one, unless the
         broker stops.
 
@@ -113,7 +113,7 @@ class TransactionQuestions:
         self._elsewhere.drop_all()
 
 
-def _operation(question: TransactionQuestion) -> RunTransaction:
+def _operation(question: TransactionQuery) -> RunTransaction:
     wanted = (
         question.transactional_id,
         question.producer_id,

@@ -1,6 +1,6 @@
 """A copy-on-write mapping whose copy costs as much as its changes, not its size.
 
-Theory of operation. A `ForkMap` is a base, which never changes, and a small dict of changes. `fork`
+Theory of operation. A `CowMap` is a base, which never changes, and a small dict of changes. `fork`
 copies only the changes; when they reach a 16th of the base, both are merged into a new base, so
 that a change costs a constant on average. Changes to a fork are not visible in its source.
 """
@@ -22,7 +22,7 @@ class _Gone:
 _GONE = _Gone()
 
 
-class ForkMap(MutableMapping[K, V], Generic[K, V]):
+class CowMap(MutableMapping[K, V], Generic[K, V]):
     """A mutable mapping with cheap copies; equal to a dict with the same items."""
 
     __slots__ = "_base", "_changed", "_size"
@@ -75,13 +75,13 @@ class ForkMap(MutableMapping[K, V], Generic[K, V]):
         yield from (key for key in changed if key not in base)
 
     def __repr__(self) -> str:
-        return f"ForkMap({dict(self)!r})"
+        return f"CowMap({dict(self)!r})"
 
-    def fork(self) -> "ForkMap[K, V]":
+    def fork(self) -> "CowMap[K, V]":
         """Return a mutable copy; this mapping must not be changed any more."""
         if len(self._changed) > max(_CHANGED_MIN, len(self._base) // 16):
-            return ForkMap(self._merged(), {}, self._size)
-        return ForkMap(self._base, self._changed.copy(), self._size)
+            return CowMap(self._merged(), {}, self._size)
+        return CowMap(self._base, self._changed.copy(), self._size)
 
     def _merged(self) -> dict[K, V]:
         """Return ``dict(self)``, made by copies of dicts: 20 ns an item, faster than iteration."""
@@ -92,6 +92,6 @@ class ForkMap(MutableMapping[K, V], Generic[K, V]):
         return cast("dict[K, V]", merged)
 
 
-def fork(source: Mapping[K, V]) -> ForkMap[K, V]:
+def fork(source: Mapping[K, V]) -> CowMap[K, V]:
     """Return a mutable copy of ``source``, which must not be changed any more."""
-    return source.fork() if isinstance(source, ForkMap) else ForkMap(source, {}, len(source))
+    return source.fork() if isinstance(source, CowMap) else CowMap(source, {}, len(source))
