@@ -163,8 +163,8 @@ def produce_header(bootstrap: str, topic: str, name: bytes) -> None:
     named = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
     with Connection(bootstrap) as connection:
         request = ProduceRequest(acks=-1, timeout_ms=PATIENCE_MS, topic_data=[named])
-        answer = connection.ask(0, 9, request)
-    assert answer.responses[0].partition_responses[0].error_code == 0
+        response = connection.ask(0, 9, request)
+    assert response.responses[0].partition_responses[0].error_code == 0
 
 
 def test_topics_are_described_and_deleted(topic: str, tmp_path: Path, capsys: Capture) -> None:
@@ -484,7 +484,7 @@ def test_missing_reply_is_reported_in_plain_words(
     for module in (topics, configs):
         monkeypatch.setattr(module, "result", clients.result)
     assert run(*(topic if one == "TOPIC" else one for one in arguments)) == 1
-    assert "no answer within" in capsys.readouterr().err
+    assert "no response within" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

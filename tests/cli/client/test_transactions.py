@@ -34,8 +34,8 @@ def unverified(bootstrap: str) -> str:
     """A broker that appends records of transactions without a query to their coordinator."""
     name = "transaction.partition.verification.enable"
     with Connection(bootstrap) as connection:
-        answer = connection.ask(ALTER, 1, alteration(RESOURCE_BROKER, "", name, "false"))
-    assert answer.responses[0].error_code == 0
+        response = connection.ask(ALTER, 1, alteration(RESOURCE_BROKER, "", name, "false"))
+    assert response.responses[0].error_code == 0
     return bootstrap
 
 
@@ -105,16 +105,16 @@ def hang(bootstrap: str, producer_id: int) -> None:
         request = ProduceRequest(
             transactional_id="hangs", acks=-1, timeout_ms=5_000, topic_data=[data]
         )
-        answer = connection.ask(PRODUCE, 9, request)
-    assert answer.responses[0].partition_responses[0].error_code == 0
+        response = connection.ask(PRODUCE, 9, request)
+    assert response.responses[0].partition_responses[0].error_code == 0
 
 
 def open_starts(bootstrap: str, partition: int) -> list[int]:
     """Return the first offsets of the open transactions in a partition."""
     asked = DescribeProducersRequest.TopicRequest(name=TOPIC, partition_indexes=[partition])
     with Connection(bootstrap) as connection:
-        answer = connection.ask(DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=[asked]))
-    producers = answer.topics[0].partitions[0].active_producers
+        response = connection.ask(DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=[asked]))
+    producers = response.topics[0].partitions[0].active_producers
     starts = [one.current_txn_start_offset for one in producers]
     return [start for start in starts if start >= 0]
 
