@@ -90,7 +90,7 @@ def test_naming_a_group_many_times_does_not_multiply_the_reply() -> None:
 def test_naming_a_group_many_times_does_not_multiply_its_offsets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(offset_fetch, "ANSWER_BYTES_MAX", 5 * 160)
+    monkeypatch.setattr(offset_fetch, "RESPONSE_BYTES_MAX", 5 * 160)
     broker = broker_with_topic()
     commit(broker, {0: 1, 1: 1, 2: 1})
     named = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)

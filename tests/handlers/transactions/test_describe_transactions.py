@@ -53,7 +53,7 @@ def test_naming_a_transaction_many_times_does_not_multiply_the_reply(
         describe_transaction(*arguments)
 
     monkeypatch.setattr(handler, "describe_transaction", counting)
-    monkeypatch.setattr(handler, "ANSWER_BYTES_MAX", 500)
+    monkeypatch.setattr(handler, "RESPONSE_BYTES_MAX", 500)
     response = broker.ask(DescribeTransactionsRequest(transactional_ids=[ID, "absent", ID, ID, ID]))
     assert isinstance(response, DescribeTransactionsResponse)
     assert [row.error_code for row in response.transaction_states] == [0, 105, 0, 15, 15]
