@@ -281,12 +281,36 @@ def leave_lists(address: str, connections: int = 200, groups: int = 10_000) -> N
         assert sum(group.group_id.startswith("listed-") for group in listed) == groups
 
 
-def _commit_of(group_id: str) -> bytes:
-    """Return a request that creates a group with one offset."""
+def leave_offsets_of_groups(address: str, connections: int = 30, groups: int = 8) -> None:
+    """Request all offsets of groups with 30,000 each, and read no response."""
+    of = OffsetFetchRequest.OffsetFetchRequestGroup
+    names = [f"large-{number}" for number in range(groups)]
+    request = OffsetFetchRequest(groups=[of(group_id=name, topics=None) for name in names])
+    fetching = encode_frame(OFFSET_FETCH, 9, request)
+    with ExitStack() as stack:
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        for name in names:
+            for number in range(10):
+                _commit(peers[0], _commit_of(name, f"wide-{number}", 3_000))
+        for peer in peers:
+            peer.sendall(fetching)
+        _serves(address)
+        found = receive(peers[-1], OFFSET_FETCH, 9).groups
+        # The last groups are beyond the limit of a response.
+        counts = [sum(len(topic.partitions) for topic in group.topics) for group in found]
+        assert counts[0] == 30_000
+        assert set(counts) <= {30_000, 0}
+
+
+def _commit_of(group_id: str, topic: str = "orders", partitions: int = 1) -> bytes:
+    """Return a request that commits offsets of a group, which need not exist."""
     of = OffsetCommitRequest
-    offset = of.OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
-    topic = of.OffsetCommitRequestTopic(name="orders", partitions=[offset])
-    committing = of(group_id=group_id, generation_id_or_member_epoch=-1, topics=[topic])
+    offsets = [
+        of.OffsetCommitRequestPartition(partition_index=index, committed_offset=0)
+        for index in range(partitions)
+    ]
+    of_topic = of.OffsetCommitRequestTopic(name=topic, partitions=offsets)
+    committing = of(group_id=group_id, generation_id_or_member_epoch=-1, topics=[of_topic])
     return encode_frame(OFFSET_COMMIT, 9, committing)
 
 
@@ -387,6 +411,7 @@ ATTACKS: dict[str, Callable[[str], None]] = {
         leave_offsets,
         leave_descriptions,
         leave_lists,
+        leave_offsets_of_groups,
         end_requests_with_an_error,
         leave_records,
     )

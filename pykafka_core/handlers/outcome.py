@@ -11,6 +11,9 @@ from pykafka_core.protocol.messages import Message
 
 T = TypeVar("T")
 
+HELD_NS_MAX = 5_000_000_000
+"""How long a request with reserved memory waits for shards; see `ShardCalls`."""
+
 RECORDS_MAX = 10_000
 """The maximum of metadata records of one request, as Kafka's ``MAX_RECORDS_PER_USER_OP``.
 
@@ -140,10 +143,20 @@ class ShardResult(NamedTuple):
 
 
 class ShardCalls(NamedTuple):
-    """Execute operations in shards, then respond; ``reply`` gets their results in order."""
+    """Execute operations in shards, then respond; ``reply`` gets their results in order.
+
+    Args:
+        operations: The operations.
+        reply: Creates the response.
+        release: Set if the results take memory that is reserved for the response. The memory is not
+            held without bound: after `HELD_NS_MAX` operations without a result get
+            COORDINATOR_LOAD_IN_PROGRESS. Called when the request ends, to release the results; some
+            may still wait for their commit.
+    """
 
     operations: Sequence[ShardOperation]
     reply: Callable[[Sequence[ShardResult]], "Reply"]
+    release: Callable[[], object] | None = None
 
 
 class Reserve(NamedTuple):
@@ -157,11 +170,6 @@ class Reserve(NamedTuple):
 
     bytes: int
     then: Callable[[], "Reply"]
-
-
-def encoded_length_max(text: str) -> int:
-    """Return an upper bound of the encoded size of a text, for `Reserve`."""
-    return len(text) if text.isascii() else 3 * len(text)
 
 
 Outcome = Message | MetadataWrite | LogCommands | ShardCalls

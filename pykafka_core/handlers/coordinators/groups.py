@@ -35,6 +35,12 @@ def coordinate(
     )
 
 
+def group_operation(context: Context, group_id: str, run: Run) -> GroupOperation | None:
+    """Return an operation in the shard of a group; None if there is no shard."""
+    partition = shard_of(context, GROUP_TOPIC, group_id)
+    return None if partition is None else GroupOperation(partition, run)
+
+
 def coordinate_each(
     context: Context,
     operations: Iterable[tuple[str, Run]],

@@ -5,23 +5,21 @@ assignments.
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
+from pykafka_core.coordinator.budget import Budget
 from pykafka_core.coordinator.group.consumer.describe import (
     Described,
     DescribedMember,
     describe_consumer_group,
 )
-from pykafka_core.errors import (
-    CoordinatorNotAvailableError,
-    GroupIdNotFoundError,
-    InvalidGroupIdError,
-)
+from pykafka_core.errors import GroupIdNotFoundError, InvalidGroupIdError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.groups import coordinate_each
+from pykafka_core.handlers.coordinators.groups import group_operation
+from pykafka_core.handlers.coordinators.measured import Reading, coordinate_reads, value_of
 from pykafka_core.handlers.groups.describe_groups import (
     GROUP_OPERATIONS,
     RESPONSE_BYTES_MAX,
 )
-from pykafka_core.handlers.outcome import Reserve, ShardCalls, ShardResult, Work
+from pykafka_core.handlers.outcome import GroupOperation, ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -31,11 +29,6 @@ from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 """Types of members, by their protocol; in the response from version 1 on."""
 
-_MEMBER_BYTES = 200
-"""Estimated size of a member in a response, without its topics and partitions."""
-_PARTITION_BYTES = 16
-"""Weight of a partition, which has 4 bytes in the response: each is converted separately."""
-
 _Group = ConsumerGroupDescribeResponse.DescribedGroup
 _Member = ConsumerGroupDescribeResponse.Member
 _Assignment = ConsumerGroupDescribeResponse.Assignment
@@ -44,61 +37,37 @@ _Row = ConsumerGroupDescribeResponse.TopicPartitions
 
 def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Work[ShardCalls]:
     """Describe each group separately; a repeated group is read once."""
-    named = list(dict.fromkeys(request.group_ids))
 
-    def reply(results: Sequence[ShardResult]) -> Work[Reserve]:
-        return _reserve(context, request, dict(zip(named, results, strict=True)))
+    def operation(group_id: str, budget: Budget) -> GroupOperation | None:
+        run = partial(describe_consumer_group, group_id, budget)
+        return group_operation(context, group_id, run)
 
-    operations = ((group_id, partial(describe_consumer_group, group_id)) for group_id in named)
-    return (yield from coordinate_each(context, operations, reply))
-
-
-def _reserve(
-    context: Context, request: ConsumerGroupDescribeRequest, results: Mapping[str, ShardResult]
-) -> Work[Reserve]:
-    """Choose the groups that the response has room for, and reserve its memory."""
-    operations = (
-        GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
+    reading = Reading(
+        operation,
+        lambda: ((group_id, 0) for group_id in request.group_ids),
+        RESPONSE_BYTES_MAX,
+        partial(_response, context, request),
     )
-    came: list[Described | _Group] = []
-    bytes_left = RESPONSE_BYTES_MAX
-    for group_id in request.group_ids:
-        yield
-        described, code = results[group_id].value, results[group_id].error_code
-        if not group_id:
-            code = InvalidGroupIdError.code
-        elif bytes_left <= 0:
-            code = CoordinatorNotAvailableError.code
-        if code:
-            came.append(_absent(group_id, code))
-            continue
-        assert isinstance(described, Described), "a shard answers with a description"
-        bytes_left -= _size(described)
-        came.append(described)
-    return Reserve(RESPONSE_BYTES_MAX - bytes_left, partial(_response, context, came, operations))
+    return (yield from coordinate_reads(reading, dict.fromkeys(request.group_ids)))
 
 
 def _response(
-    context: Context,
-    came: Sequence[Described | _Group],
-    operations: int,
+    context: Context, request: ConsumerGroupDescribeRequest, results: Sequence[ShardResult]
 ) -> Work[ConsumerGroupDescribeResponse]:
-    groups: list[_Group] = []
-    for one in came:
-        yield
-        if isinstance(one, Described):
-            one = yield from _group(context, one, operations)
-        groups.append(one)
-    return ConsumerGroupDescribeResponse(groups=groups)
-
-
-def _size(described: Described) -> int:
-    return sum(
-        _MEMBER_BYTES
-        + sum(map(len, one.member.topic_names))
-        + _PARTITION_BYTES * sum(map(len, (*one.held.values(), *one.target.values())))
-        for one in described.members
+    operations = (
+        GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
     )
+    groups: list[_Group] = []
+    for group_id, result in zip(request.group_ids, results, strict=True):
+        yield
+        described = value_of(result)
+        if not group_id:
+            groups.append(_absent(group_id, InvalidGroupIdError.code))
+        elif isinstance(described, Described):
+            groups.append((yield from _group(context, described, operations)))
+        else:
+            groups.append(_absent(group_id, result.error_code))
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _absent(group_id: str, code: int) -> ConsumerGroupDescribeResponse.DescribedGroup:

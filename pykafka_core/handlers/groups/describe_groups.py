@@ -1,14 +1,16 @@
 """DescribeGroups (15): members of classic groups, with their metadata and assignments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
+from pykafka_core.coordinator.budget import Budget
 from pykafka_core.coordinator.group.classic.describe import describe_group
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.errors import CoordinatorNotAvailableError, GroupIdNotFoundError
+from pykafka_core.errors import GroupIdNotFoundError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.groups import coordinate_each
-from pykafka_core.handlers.outcome import ShardCalls, ShardResult, Work
+from pykafka_core.handlers.coordinators.groups import group_operation
+from pykafka_core.handlers.coordinators.measured import Reading, coordinate_reads, value_of
+from pykafka_core.handlers.outcome import GroupOperation, ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 
@@ -22,51 +24,41 @@ Without an authorizer, all of them are allowed."""
 RESPONSE_BYTES_MAX = 8 * 1024 * 1024
 """Limit for a response about many groups, or with repeated groups; the groups after it get an
 error."""
-_MEMBER_BYTES = 200
-"""Estimated size of a member in a response, without its metadata and assignment."""
 
 _Described = DescribeGroupsResponse.DescribedGroup
 
 
 def handle(context: Context, request: DescribeGroupsRequest) -> Work[ShardCalls]:
     """Describe each group separately; a repeated group is read once."""
-    named = list(dict.fromkeys(request.groups))
 
-    def reply(results: Sequence[ShardResult]) -> Work[DescribeGroupsResponse]:
-        return _response(context, request, dict(zip(named, results, strict=True)))
+    def operation(group_id: str, budget: Budget) -> GroupOperation | None:
+        return group_operation(context, group_id, partial(describe_group, group_id, budget))
 
-    operations = ((group_id, partial(describe_group, group_id)) for group_id in named)
-    return (yield from coordinate_each(context, operations, reply))
+    reading = Reading(
+        operation,
+        lambda: ((group_id, 0) for group_id in request.groups),
+        RESPONSE_BYTES_MAX,
+        partial(_response, context, request),
+    )
+    return (yield from coordinate_reads(reading, dict.fromkeys(request.groups)))
 
 
 def _response(
-    context: Context, request: DescribeGroupsRequest, results: Mapping[str, ShardResult]
+    context: Context, request: DescribeGroupsRequest, results: Sequence[ShardResult]
 ) -> Work[DescribeGroupsResponse]:
     operations = (
         GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
     )
     groups: list[_Described] = []
-    sizes = {group_id: _size(result.value) for group_id, result in results.items()}
-    bytes_left = RESPONSE_BYTES_MAX
-    for group_id in request.groups:
+    for group_id, result in zip(request.groups, results, strict=True):
         yield
-        described, code = results[group_id].value, results[group_id].error_code
-        if bytes_left <= 0:
-            described, code = None, CoordinatorNotAvailableError.code
-        bytes_left -= sizes[group_id]
+        described = value_of(result)
         if not isinstance(described, _Described):
-            described = _absent(context, group_id, code)
+            described = _absent(context, group_id, result.error_code)
         if not described.error_code:
             described.authorized_operations = operations
         groups.append(described)
     return DescribeGroupsResponse(groups=groups)
-
-
-def _size(described: object) -> int:
-    members = described.members if isinstance(described, _Described) else ()
-    return sum(
-        _MEMBER_BYTES + len(one.member_metadata) + len(one.member_assignment) for one in members
-    )
 
 
 def _absent(context: Context, group_id: str, code: int) -> _Described:

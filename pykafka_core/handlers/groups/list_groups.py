@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+from pykafka_core.coordinator.budget import encoded_length_max
 from pykafka_core.coordinator.group.classic.describe import (
     CLASSIC,
     CONSUMER,
@@ -18,7 +19,6 @@ from pykafka_core.handlers.outcome import (
     ShardCalls,
     ShardResult,
     Work,
-    encoded_length_max,
 )
 from pykafka_core.protocol.messages import ListGroupsRequest, ListGroupsResponse
 from pykafka_core.types import GROUP_TOPIC

@@ -1,26 +1,23 @@
 """OffsetFetch (9): returns the committed offsets of groups."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from pykafka_core.coordinator.group.offsets.fetch import Fetched, Reader, fetch_offsets
+from pykafka_core.coordinator.budget import Budget
+from pykafka_core.coordinator.group.offsets.fetch import (
+    Fetched,
+    Reader,
+    Wanted,
+    WantedTopic,
+    fetch_offsets,
+)
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
-from pykafka_core.errors import (
-    CoordinatorNotAvailableError,
-    UnknownTopicIdError,
-    UnstableOffsetCommitError,
-)
+from pykafka_core.errors import UnknownTopicIdError, UnstableOffsetCommitError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.groups import coordinate_each
-from pykafka_core.handlers.outcome import (
-    Made,
-    Reserve,
-    ShardCalls,
-    ShardResult,
-    Work,
-    encoded_length_max,
-)
+from pykafka_core.handlers.coordinators.groups import group_operation
+from pykafka_core.handlers.coordinators.measured import Reading, coordinate_reads, value_of
+from pykafka_core.handlers.outcome import GroupOperation, ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
 ERROR_VERSION = 2
@@ -33,38 +30,12 @@ IDS_VERSION = 10
 RESPONSE_BYTES_MAX = 32 * 1024 * 1024
 """Limit for a response about many groups, or with repeated groups, with the objects that it is made
 of: some 200,000 rows. Clients must request the groups after it again."""
-_ROW_BYTES = 160
-"""Size of a topic or a row, encoded and as an object, without metadata."""
 
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopics
 _Row = OffsetFetchResponse.OffsetFetchResponsePartitions
-_LATER = ShardResult(CoordinatorNotAvailableError.code)
 _NOTHING = Committed(-1, -1, "", -1)
 _NO_OFFSETS = Fetched({}, frozenset(), {}, {})
-
-
-class _RequestedTopic(NamedTuple):
-    """A requested topic; ``name`` is None if its id is unknown, ``topic_id`` in versions without
-    ids.
-    """
-
-    name: str | None
-    topic_id: bytes | None
-    partitions: Sequence[int]
-
-
-class _Wanted(NamedTuple):
-    """A requested group; ``topics`` is None for all topics."""
-
-    group_id: str
-    topics: Sequence[_RequestedTopic] | None
-    reader: Reader = Reader()
-
-    @property
-    def read(self) -> "_Read":
-        """The read that has its offsets."""
-        return _Read(self.group_id, self.topics is None)
 
 
 class _Read(NamedTuple):
@@ -74,126 +45,104 @@ class _Read(NamedTuple):
     is_of_all: bool
 
 
+class _Part(NamedTuple):
+    """A requested group.
+
+    Attributes:
+        wanted: Its topics, and the member that reads them.
+        read: The read that has its offsets.
+        place: Its index among the groups with this read.
+    """
+
+    wanted: Wanted
+    read: _Read
+    place: int
+
+    @property
+    def mention(self) -> tuple[_Read, int]:
+        """The mention for `Reading`."""
+        return self.read, self.place
+
+
 def handle(context: Context, request: OffsetFetchRequest) -> Work[ShardCalls]:
     """Fetch the offsets of each group separately; a partition without an offset has -1.
 
     A repeated group is read once, and is in the response as often as in the request.
     """
-    wanted = yield from _wanted(context, request)
-    reads: dict[_Read, tuple[set[str], set[Reader]]] = {}
-    for one in wanted:
+    reads: dict[_Read, list[Wanted]] = {}
+    parts: list[_Part] = []
+    for group_id, wanted in (yield from _wanted(context, request)):
         yield
-        names, readers = reads.setdefault(one.read, (set(), set()))
-        names.update(topic.name for topic in one.topics or () if topic.name is not None)
-        readers.add(one.reader)
+        read = _Read(group_id, wanted.topics is None)
+        same = reads.setdefault(read, [])
+        parts.append(_Part(wanted, read, len(same)))
+        same.append(wanted)
 
-    def reply(results: Sequence[ShardResult]) -> Work[Made]:
-        return _reserve(context, request, wanted, dict(zip(reads, results, strict=True)))
+    def operation(read: _Read, budget: Budget) -> GroupOperation | None:
+        run = partial(fetch_offsets, read.group_id, reads[read], budget)
+        return group_operation(context, read.group_id, run)
 
-    operations = (
-        (
-            read.group_id,
-            partial(
-                fetch_offsets,
-                read.group_id,
-                None if read.is_of_all else names,
-                readers,
-            ),
-        )
-        for read, (names, readers) in reads.items()
+    reading = Reading(
+        operation,
+        lambda: (part.mention for part in parts),
+        RESPONSE_BYTES_MAX,
+        partial(_response, context, request, parts),
     )
-    return (yield from coordinate_each(context, operations, reply))
+    return (yield from coordinate_reads(reading, reads))
 
 
-def _wanted(context: Context, request: OffsetFetchRequest) -> Work[list[_Wanted]]:
+def _wanted(context: Context, request: OffsetFetchRequest) -> Work[list[tuple[str, Wanted]]]:
     if context.caller.api_version < BATCHED_VERSION:
         topics = request.topics
-        asked = (
+        found = (
             None
             if topics is None
-            else [_RequestedTopic(t.name, None, t.partition_indexes) for t in topics]
+            else [WantedTopic(one.name, None, one.partition_indexes) for one in topics]
         )
-        return [_Wanted(request.group_id, asked)]
-    wanted: list[_Wanted] = []
+        return [(request.group_id, Wanted(found, Reader()))]
+    wanted: list[tuple[str, Wanted]] = []
     for group in request.groups:
-        found: list[_RequestedTopic] | None = None if group.topics is None else []
+        found = None if group.topics is None else []
         for topic in group.topics or ():
             yield
             assert found is not None, "there are topics"
-            found.append(_asked(context, topic))
-        wanted.append(_Wanted(group.group_id, found, Reader(group.member_id, group.member_epoch)))
+            found.append(_topic(context, topic))
+        reader = Reader(group.member_id, group.member_epoch)
+        wanted.append((group.group_id, Wanted(found, reader)))
     return wanted
 
 
-def _asked(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> _RequestedTopic:
+def _topic(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> WantedTopic:
     if context.caller.api_version < IDS_VERSION:
-        return _RequestedTopic(topic.name, None, topic.partition_indexes)
+        return WantedTopic(topic.name, None, topic.partition_indexes)
     known = context.image.topics.by_id.get(topic.topic_id)
-    return _RequestedTopic(known.name if known else None, topic.topic_id, topic.partition_indexes)
-
-
-def _reserve(
-    context: Context,
-    request: OffsetFetchRequest,
-    wanted: Sequence[_Wanted],
-    results: Mapping[_Read, ShardResult],
-) -> Work[Made]:
-    """Choose the groups that the response has room for, and reserve its memory."""
-    came: list[ShardResult] = []
-    bytes_left = RESPONSE_BYTES_MAX
-    for one in wanted:
-        yield
-        # The first group is always included, whatever its size.
-        came.append(_result(one, results[one.read]) if bytes_left > 0 or not came else _LATER)
-        bytes_left -= yield from _size(context, one, came[-1])
-    return Reserve(
-        RESPONSE_BYTES_MAX - bytes_left, lambda: _response(context, request, wanted, came)
-    )
-
-
-def _result(wanted: _Wanted, result: ShardResult) -> ShardResult:
-    """Return the result for the reader of a group."""
-    if isinstance(result.value, Fetched) and wanted.reader in result.value.refused:
-        return ShardResult(result.value.refused[wanted.reader])
-    return result
-
-
-def _size(context: Context, wanted: _Wanted, result: ShardResult) -> Work[int]:
-    fetched, size = result.value, 0
-    if not isinstance(fetched, Fetched):
-        return size
-    for topic in _topics(context, wanted, fetched):
-        yield
-        size += _ROW_BYTES
-        offsets = fetched.offsets.get(topic.name or "", {})
-        for partition in topic.partitions:
-            yield
-            found = offsets.get(partition, _NOTHING)
-            size += _ROW_BYTES + encoded_length_max(found.metadata)
-    return size
+    return WantedTopic(known.name if known else None, topic.topic_id, topic.partition_indexes)
 
 
 def _response(
     context: Context,
     request: OffsetFetchRequest,
-    wanted: Sequence[_Wanted],
+    parts: Sequence[_Part],
     results: Sequence[ShardResult],
 ) -> Work[OffsetFetchResponse]:
     groups: list[OffsetFetchResponse.OffsetFetchResponseGroup] = []
-    for one, result in zip(wanted, results, strict=True):
+    for part, result in zip(parts, results, strict=True):
         yield
-        groups.append((yield from _group(context, one, result, request.require_stable)))
+        groups.append((yield from _group(context, part, result, request.require_stable)))
     if context.caller.api_version >= BATCHED_VERSION:
         return OffsetFetchResponse(groups=groups)
     return (yield from _unbatched(groups[0]))
 
 
 def _group(
-    context: Context, wanted: _Wanted, result: ShardResult, require_stable: bool
+    context: Context, part: _Part, result: ShardResult, require_stable: bool
 ) -> Work[OffsetFetchResponse.OffsetFetchResponseGroup]:
-    code, fetched = result.error_code, result.value
+    code, fetched = result.error_code, value_of(result)
+    wanted, group_id = part.wanted, part.read.group_id
+    if isinstance(fetched, Fetched):
+        code = fetched.refused.get(wanted.reader, 0)
     if code and context.caller.api_version >= ERROR_VERSION:
-        return _Group(group_id=wanted.group_id, error_code=code, topics=[])
+        return _Group(group_id=group_id, error_code=code, topics=[])
     if code:
         fetched = _NO_OFFSETS
     assert isinstance(fetched, Fetched), "a shard answers with offsets"
@@ -207,23 +156,23 @@ def _group(
             rows.append(_row(name, partition, fetched, code, require_stable))
         topic_id = topic.topic_id or NO_TOPIC_ID
         topics.append(_Topic(name=topic.name or "", topic_id=topic_id, partitions=rows))
-    return _Group(group_id=wanted.group_id, topics=topics)
+    return _Group(group_id=group_id, topics=topics)
 
 
-def _topics(context: Context, wanted: _Wanted, fetched: Fetched) -> Iterable[_RequestedTopic]:
+def _topics(context: Context, wanted: Wanted, fetched: Fetched) -> Iterable[WantedTopic]:
     """Return the topics of a group's response."""
     return _all(context, fetched) if wanted.topics is None else wanted.topics
 
 
-def _all(context: Context, fetched: Fetched) -> Iterable[_RequestedTopic]:
+def _all(context: Context, fetched: Fetched) -> Iterable[WantedTopic]:
     """Yield the topics with offsets; in versions with topic ids, only existing topics."""
     for name, partitions in fetched.offsets.items():
         topic_id = fetched.topic_ids[name]
         if topic_id is not None or context.caller.api_version < IDS_VERSION:
-            yield _RequestedTopic(name, topic_id, list(partitions))
+            yield WantedTopic(name, topic_id, list(partitions))
 
 
-def _current_name(topic: _RequestedTopic, fetched: Fetched) -> str | None:
+def _current_name(topic: WantedTopic, fetched: Fetched) -> str | None:
     """Return the topic's name, or None if that topic did not exist when the offsets were read."""
     if topic.name is None or topic.topic_id in (None, fetched.topic_ids.get(topic.name)):
         return topic.name

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from pykafka_core._core import Pattern
+from pykafka_core.coordinator.budget import encoded_length_max
 from pykafka_core.coordinator.transaction.list_transactions import (
     TransactionFilters,
     list_transactions,
@@ -24,7 +25,6 @@ from pykafka_core.handlers.outcome import (
     TransactionOperation,
     Work,
     collect,
-    encoded_length_max,
 )
 from pykafka_core.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 from pykafka_core.types import TRANSACTION_TOPIC

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.group.offsets.commit import (
     NO_RETENTION,
@@ -12,7 +13,13 @@ from pykafka_core.coordinator.group.offsets.commit import (
     stored_offset,
 )
 from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
-from pykafka_core.coordinator.group.offsets.fetch import Fetched, Reader, fetch_offsets
+from pykafka_core.coordinator.group.offsets.fetch import (
+    Fetched,
+    Reader,
+    Wanted,
+    WantedTopic,
+    fetch_offsets,
+)
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
 from pykafka_core.coordinator.group.state import GroupState
@@ -71,9 +78,13 @@ class ShardWorld:
         self._replay((producer_id, committed))
 
     def fetched(self, group_id: str, topics: Sequence[str] | None = None) -> Fetched:
-        response = self.ask(partial(fetch_offsets, group_id, topics, [Reader()]))
-        assert isinstance(response, Fetched)
-        return response
+        """Return all offsets of a group, or those of partition 0 of some topics."""
+        named = None if topics is None else [WantedTopic(topic, None, [0]) for topic in topics]
+        wanted = [Wanted(named, Reader())]
+        read = self.ask(partial(fetch_offsets, group_id, wanted, Budget(SMALL_BYTES_MAX)))
+        assert isinstance(read, Read)
+        assert isinstance(read.value, Fetched)
+        return read.value
 
     def rows(self) -> dict[Row, Committed]:
         """Return all committed offsets."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
 from pykafka_core.errors import UnknownTopicIdError
 from pykafka_core.handlers.offsets import offset_fetch
-from pykafka_core.handlers.outcome import Reserve, ShardResult, run_to_end
+from pykafka_core.handlers.outcome import ShardResult, run_to_end
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from tests.coordinator.offsets.test_judged_commits import TOPICS, change, changed_topics
 from tests.handlers.offset_requests import broker_with_topic, commit, topic_id
@@ -39,9 +39,7 @@ def fetched(broker: SimulatedBroker, request: OffsetFetchRequest, between: list[
     (operation,) = made.operations
     broker.dispatcher._coordinators.run(operation, results.append)
     broker.run()
-    reserve = run_to_end(made.reply(results))
-    assert isinstance(reserve, Reserve)
-    response = run_to_end(reserve.then())
+    response = run_to_end(made.reply(results))
     assert isinstance(response, OffsetFetchResponse)
     (group,) = response.groups
     assert group.error_code == 0

@@ -31,8 +31,9 @@ from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.shard import Waiter
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
-from pykafka_core.errors import NotCoordinatorError
+from pykafka_core.errors import CoordinatorLoadInProgressError, NotCoordinatorError
 from pykafka_core.handlers.outcome import (
+    HELD_NS_MAX,
     GroupOperation,
     ShardCalls,
     ShardOperation,
@@ -80,7 +81,7 @@ class Coordinators:
         node_id: This node.
         completions: Pending appends.
         requests: The table of open requests.
-        timers: Run the deadlines of the shards.
+        timers: Run the deadlines of the shards, and of requests with reserved memory.
         unread: Has the arrival times of requests that no shard has run yet.
         faults: Records faults of single items.
         publisher: Has the committed image with the partitions that this node leads.
@@ -106,6 +107,7 @@ class Coordinators:
     ) -> None:
         self._core = core
         self._requests = requests
+        self._timers = timers
         self._settling = ResponseDelivery(core)
         channel = BrokerChannel(core, completions, publisher)
         self._markers = TransactionMarkerChannel(
@@ -162,7 +164,10 @@ class Coordinators:
     def begin(self, asked: PendingRequest, outcome: ShardCalls, respond: Respond) -> Work[None]:
         """Run a request's operations; ``respond`` is called when all have results."""
         gathering = FanIn(asked, len(outcome.operations), outcome.reply, respond)
-        arrived_ns = asked.caller.received_ns or self._core.now_ns()
+        begun_ns = self._core.now_ns()
+        arrived_ns = asked.caller.received_ns or begun_ns
+        if outcome.release is not None:
+            self._requests.when_over(asked, outcome.release)
         for place, operation in enumerate(outcome.operations):
             if place:
                 yield
@@ -171,6 +176,10 @@ class Coordinators:
         if not gathering.is_over:
             asked.park()
             self._requests.when_over(asked, gathering.drop)
+            if outcome.release is not None:
+                late = partial(gathering.complete, ShardResult(CoordinatorLoadInProgressError.code))
+                timer = self._timers.once("reads with memory", begun_ns + HELD_NS_MAX, late)
+                self._requests.when_over(asked, timer.cancel)
 
     def run(self, operation: ShardOperation, settle: Callable[[ShardResult], None]) -> None:
         """Run an operation that no request needs; ``settle`` gets its result once, unless the

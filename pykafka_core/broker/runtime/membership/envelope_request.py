@@ -109,7 +109,7 @@ class EnvelopedRequest:
         self._outer.queue()
 
     def park(self) -> None:
-        """Release all memory."""
+        """Release all memory except for the response, if that is reserved."""
         self._outer.park()
 
     def release(self) -> None:

@@ -46,6 +46,11 @@ class FanIn(Generic[R]):
             self._results.setdefault(slot, result)
             self.respond_if_complete()
 
+    def complete(self, result: R) -> None:
+        """Give all parts without a result this one, and create the response."""
+        for slot in range(self._count):
+            self.add(slot, result)
+
     @property
     def lane(self) -> Lane:
         """The lane of the request, until its response is being created or is dropped; then

@@ -56,7 +56,8 @@ class Jobs:
     A job starts only with memory for its decoded request; large requests without memory wait in
     one more queue, which gets an equal share, too. A request that waits for others (a rebalance, a
     disk, another node) releases its memory. So only jobs that run hold memory, and a job waits for
-    memory only while others run.
+    memory only while others run. Memory that is reserved for a response is kept while the request
+    reads from shards, for a limited time (`HELD_NS_MAX`).
 
     Args:
         core: Provides the clock.

@@ -143,6 +143,7 @@ class OpenRequests:
         asked = self._open.get(request_id)
         if asked is not None:
             self._close(asked)
+            asked.queue()
 
     def fail_all(self, error_code: int) -> None:
         """Abandon every request when the broker stops."""

@@ -104,7 +104,9 @@ class PendingRequest(Protocol):
         """Keep only the memory of the undecoded request, while it waits."""
 
     def park(self) -> None:
-        """Release all memory, and the body: the request has run, and waits for its response."""
+        """Release the body and all memory except the memory that `reserve` has reserved for the
+        response: the request has run, and waits for others.
+        """
 
     def release(self) -> None:
         """Release the memory that is counted for this request; other components may still reference
@@ -217,10 +219,12 @@ class RemoteRequest:
 
     def refuse(self, reason: str) -> None:
         """Close the connection, as Kafka does after a malformed request."""
+        self.queue()
         self._core.close_connection(self._event.connection, reason)
 
     def abandon(self, error_code: int) -> None:
         """Close the connection, so that the client retries, here or at another broker."""
+        self.queue()
         self._core.close_connection(self._event.connection, error_of(error_code).text)
 
     def admit(self) -> bool:
@@ -228,10 +232,13 @@ class RemoteRequest:
         return self._event.admit()
 
     def reserve(self, token: int, size: int) -> bool:
-        """Reserve memory for the response; the memory of the request is released first."""
+        """Reserve memory for the response; all memory of the request is released first."""
         if self._covers(size):
+            if size > SMALL_RESPONSE_BYTES_MAX:
+                self._reserved = max(self._reserved, size)
             return False
-        self.park()
+        self.queue()
+        self._event.release()
         self._reserved = size
         self._core.reserve_response(token, self._event.id, size)
         return True
@@ -242,8 +249,9 @@ class RemoteRequest:
         self._event.unreserve()
 
     def park(self) -> None:
-        """Release all memory, and the body."""
-        self.queue()
+        """Release all memory except the memory that `reserve` has reserved, and the body."""
+        if not self._reserved:
+            self._event.unreserve()
         self._event.release()
 
     def release(self) -> None:

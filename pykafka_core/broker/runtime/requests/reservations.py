@@ -15,10 +15,11 @@ class Reservations:
     Theory of operation. The size of most responses follows from the size of the request, and the
     core reserves their memory before it passes the request on. Other responses grow with a group or
     a log, or with a name that the request repeats. Their memory is reserved here, once their size
-    is known and before they are built. So clients that request large responses and do not read them
-    take no more than the memory of all responses (`rust/broker/src/network/response_memory.rs`),
-    which the core grants in the order of the requests. A request that waits holds no memory of
-    others.
+    is known and before they are built, and before large results are read from shards
+    (`handlers/coordinators/measured.py`). So clients that request large responses and do not read
+    them take no more than the memory of all responses
+    (`rust/broker/src/network/response_memory.rs`), which the core grants in the order of the
+    requests. A request that waits holds no memory of others.
 
     Args:
         completions: Pending reservations.

@@ -2,8 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Set
+from functools import partial
 from typing import NamedTuple
 
+from pykafka_core.coordinator.budget import Budget, encoded_length_max
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
@@ -14,6 +16,18 @@ from pykafka_core.protocol.messages import DescribeGroupsResponse
 
 CLASSIC, CONSUMER = "classic", "consumer"
 """Types of groups in requests and responses."""
+
+
+_GROUP_BYTES = 320
+"""Upper bound of a group as an object and in a response, without its names and members. It is not
+part of `Read.sizes`, which are limited."""
+_MEMBER_BYTES = 200
+"""Size of a member in a response with names of usual lengths, without its metadata and
+assignment."""
+_LENGTHS_BYTES = 32
+"""Upper bound of the lengths of a member's fields in a response."""
+_HELD_BYTES = 256
+"""Upper bound of a member as an object, without its fields."""
 
 
 class Kind(NamedTuple):
@@ -57,9 +71,19 @@ def _listed(state: GroupState) -> Iterator[tuple[Kind, str]]:
 
 
 def describe_group(
-    group_id: str, state: GroupState, waiter: Waiter, result: CoordinatorResult
+    group_id: str, budget: Budget, state: GroupState, waiter: Waiter, result: CoordinatorResult
 ) -> None:
-    """Respond with a `DescribeGroupsResponse.DescribedGroup`.
+    """Respond with a `Read` of a `DescribeGroupsResponse.DescribedGroup`.
+
+    The members are converted in this turn: metadata and assignments are not copied, and the others
+    may change later.
+
+    Args:
+        group_id: Any text; may be empty.
+        budget: Memory for the description.
+        state: State of the shard.
+        waiter: The request.
+        result: The result of this operation.
 
     Raises:
         GroupIdNotFoundError: There is no such group.
@@ -67,15 +91,36 @@ def describe_group(
     group = state.groups.get(group_id)
     if group is None:
         raise GroupIdNotFoundError
+    size = _size(group)
+    texts = (group_id, group.protocol_type, group.protocol_name)
+    held_bytes = size + _GROUP_BYTES + sum(map(encoded_length_max, texts))
+    held_bytes += _HELD_BYTES * len(group.members)
+    result.respond(waiter, budget.read((size,), held_bytes, partial(_group, group)))
+
+
+def _group(group: ClassicGroup) -> DescribeGroupsResponse.DescribedGroup:
     is_stable = group.state is ClassicGroupState.STABLE
-    described = DescribeGroupsResponse.DescribedGroup(
-        group_id=group_id,
+    return DescribeGroupsResponse.DescribedGroup(
+        group_id=group.group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if is_stable else "",
         members=[_described(group, member, is_stable) for member in group.members.values()],
     )
-    result.respond(waiter, described)
+
+
+def _size(group: ClassicGroup) -> int:
+    is_stable = group.state is ClassicGroupState.STABLE
+    size = 0
+    for member in group.members.values():
+        metadata = member.metadata(group.protocol_name) if is_stable else b""
+        size += _member_bytes(member) + len(metadata) + len(member.assignment)
+    return size
+
+
+def _member_bytes(member: Member) -> int:
+    texts = (member.member_id, member.group_instance_id, member.client_id, member.client_host)
+    return max(_MEMBER_BYTES, _LENGTHS_BYTES + sum(map(encoded_length_max, texts)))
 
 
 def _described(

@@ -168,6 +168,10 @@ class OffsetTable:
         """Return the places with offsets of open transactions."""
         return frozenset(self._writers.get(group_id, ()))
 
+    def pending_count(self, group_id: str) -> int:
+        """Return the number of places with offsets of open transactions."""
+        return len(self._writers.get(group_id, ()))
+
     def gone_ids(self, topic: str) -> set[bytes]:
         """Return ids of deleted topics of this name whose offsets will be removed.
 

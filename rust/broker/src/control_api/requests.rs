@@ -4,7 +4,8 @@
 //! holds its frame's share of the input memory. While it runs, it also holds the memory of its
 //! decoded form, which Python reserves with [`Room::try_decode`] without waiting. Once it has run
 //! and waits for others (a rebalance, a disk, another node), it holds nothing. So waiting requests
-//! never keep others from running.
+//! never keep others from running. The exception is a response whose memory is reserved before its
+//! data is read: Python bounds the time that such a request waits for a shard.
 //!
 //! A response that may be large reserves its memory before Python builds it, with
 //! [`ParkedRequests::reserve`]. The task of the connection waits for the memory, so it leaves the

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read
 from pykafka_core.coordinator.group.consumer.describe import Described, describe_consumer_group
 from pykafka_core.coordinator.group.offsets.commit import Commit, commit_offsets
 from pykafka_core.coordinator.group.settings import MigrationPolicy
@@ -440,7 +441,9 @@ def test_commits_of_a_classic_member_need_its_generation() -> None:
 def test_description_shows_the_protocol_of_each_member() -> None:
     world = World()
     classic, _ = mixed_group(world)
-    described = world.ask(partial(describe_consumer_group, GROUP))
+    read = world.ask(partial(describe_consumer_group, GROUP, Budget(SMALL_BYTES_MAX)))
+    assert isinstance(read, Read)
+    described = read.value
     assert isinstance(described, Described)
     kinds = {one.member.member_id: one.member.classic is not None for one in described.members}
     assert kinds == {classic.member_id: True, "new": False}

@@ -1,0 +1,75 @@
+"""Memory for the results of reads: a result without memory is only measured.
+
+Theory of operation. The result of a read may be large, and is held until its response is built. A
+request reads with a small `Budget` first. Results that fit are returned, so that a small request
+takes one read; only the sizes of all others are returned. Once the request has reserved memory for
+those, it reads them again with a `Budget` of that size.
+"""
+
+from collections.abc import Callable, Sequence
+
+SMALL_BYTES_MAX = 16 << 10
+"""Bytes of the results of one request that are not reserved: they are part of the fixed cost of a
+connection."""
+
+
+class Read:
+    """The result of a read.
+
+    Attributes:
+        sizes: Upper bounds in bytes of the parts of the response about it, with their objects: one
+            for all parts, or one for each.
+        held_bytes: Upper bound of the value with all that it refers to.
+        value: None if it did not fit, or its budget is closed.
+    """
+
+    __slots__ = "held_bytes", "sizes", "value"
+
+    def __init__(self, sizes: Sequence[int], held_bytes: int) -> None:
+        self.sizes = sizes
+        self.held_bytes = held_bytes
+        self.value: object = None
+
+
+class Budget:
+    """Memory that the results of several reads share.
+
+    Args:
+        bytes_max: Bytes for all results.
+        reads: Gets each read with a value, for `close`; None if the budget is not closed.
+    """
+
+    __slots__ = "_bytes_left", "_reads"
+
+    def __init__(self, bytes_max: int, reads: list[Read] | None = None) -> None:
+        self._bytes_left = bytes_max
+        self._reads = reads
+
+    def read(self, sizes: Sequence[int], held_bytes: int, make: Callable[[], object]) -> Read:
+        """Return the sizes, and the value of ``make`` if it fits."""
+        read = Read(sizes, held_bytes)
+        if held_bytes <= self._bytes_left:
+            self._bytes_left -= held_bytes
+            read.value = make()
+            if self._reads is not None:
+                self._reads.append(read)
+        return read
+
+    def end(self) -> None:
+        """Measure all later reads only."""
+        self._bytes_left = -1
+
+
+def close(budgets: Sequence[Budget], reads: Sequence[Read]) -> None:
+    """Release the values, also those in results that are not delivered yet."""
+    for budget in budgets:
+        budget.end()
+    for read in reads:
+        read.value = None
+
+
+def encoded_length_max(text: str | None) -> int:
+    """Return an upper bound of the encoded size of a text."""
+    if not text:
+        return 0
+    return len(text) if text.isascii() else 3 * len(text)

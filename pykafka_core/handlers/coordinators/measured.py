@@ -1,0 +1,161 @@
+"""Responses that are made of reads in shards. Large results are measured first, and read once
+their memory is reserved.
+
+Theory of operation. The results of all reads share `SMALL_BYTES_MAX` bytes. Results beyond them are
+only measured: a request that waits for memory holds their sizes. Then the memory of the response is
+reserved, and these reads are executed again. A request with reserved memory does not wait for a
+shard without bound (`ShardCalls.release`). In the meantime a result may have grown: if it does not
+fit any more, it gets the error of a result beyond the limit of the response.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read, close
+from pykafka_core.errors import CoordinatorNotAvailableError
+from pykafka_core.handlers.outcome import (
+    Made,
+    Reserve,
+    ShardCalls,
+    ShardOperation,
+    ShardResult,
+    Work,
+)
+from pykafka_core.protocol.messages import Message
+
+K = TypeVar("K", bound=Hashable)
+
+LATER = ShardResult(CoordinatorNotAvailableError.code)
+"""The result beyond the limit of a response, or without a shard."""
+_UNBOUNDED = 2**62
+
+
+class Reading(NamedTuple, Generic[K]):
+    """A response that is made of reads.
+
+    Args:
+        operation: Returns the operation of a read, whose response is a `Read` within the given
+            budget; None if there is no shard.
+        mentions: Yields the parts of the response in order: the read of each, and its index in
+            `Read.sizes`. Called several times, with the same result.
+        bytes_max: Limit of the sizes of all parts; the parts after it get an error. The first part
+            is always included.
+        respond: Creates the response from the results of the parts; see `value_of`.
+    """
+
+    operation: Callable[[K, Budget], ShardOperation | None]
+    mentions: Callable[[], Iterable[tuple[K, int]]]
+    bytes_max: int
+    respond: Callable[[Sequence[ShardResult]], Work[Message]]
+
+
+def coordinate_reads(reading: Reading[K], keys: Iterable[K]) -> Work[ShardCalls]:
+    """Execute each read once, and respond; a large response takes two reads."""
+    budget = Budget(SMALL_BYTES_MAX)
+    operations = yield from _operations(reading, ((key, budget) for key in keys))
+
+    def reply(results: Sequence[ShardResult]) -> Work[Made]:
+        return _reserve(reading, dict(zip(operations, results, strict=True)))
+
+    return ShardCalls(list(operations.values()), reply)
+
+
+def _operations(
+    reading: Reading[K], reads: Iterable[tuple[K, Budget]]
+) -> Work[dict[K, ShardOperation]]:
+    operations: dict[K, ShardOperation] = {}
+    for key, budget in reads:
+        if operations:
+            yield
+        operation = reading.operation(key, budget)
+        if operation is not None:
+            operations[key] = operation
+    return operations
+
+
+def value_of(result: ShardResult) -> object:
+    """Return the value of a read; None if the result is an error."""
+    return result.value.value if isinstance(result.value, Read) else None
+
+
+def _reserve(reading: Reading[K], results: dict[K, ShardResult]) -> Work[Made]:
+    """Choose the parts within the limit of the response, and reserve its memory."""
+    came: list[ShardResult] = []
+    chosen: set[K] = set()
+    measured: list[K] = []
+    bytes_left, held_bytes, count = reading.bytes_max, 0, 0
+    for key, place in reading.mentions():
+        if came:
+            yield
+        if bytes_left <= 0:
+            came.append(LATER)
+            continue
+        count += 1
+        came.append(results.get(key, LATER))
+        read = came[-1].value
+        if isinstance(read, Read):
+            bytes_left -= read.sizes[place]
+            if key not in chosen:
+                chosen.add(key)
+                held_bytes += read.held_bytes
+                if read.value is None:
+                    measured.append(key)
+    size = reading.bytes_max - bytes_left + held_bytes
+    if measured:
+        return (yield from _read_again(reading, results, measured, count, size))
+    if size <= SMALL_BYTES_MAX:
+        return (yield from reading.respond(came))
+    return Reserve(size, lambda: reading.respond(came))
+
+
+def _read_again(
+    reading: Reading[K],
+    results: dict[K, ShardResult],
+    measured: Sequence[K],
+    count: int,
+    size: int,
+) -> Work[Reserve]:
+    """Reserve ``size`` bytes, execute the measured reads again, and respond.
+
+    Args:
+        reading: The response.
+        results: The results so far.
+        measured: The reads without a value.
+        count: Number of the parts within the limit.
+        size: Upper bound of these parts and of their values.
+    """
+    reads: list[Read] = []
+    budget, unbounded = Budget(size, reads), Budget(_UNBOUNDED, reads)
+    first = next(key for key, _ in reading.mentions())
+    operations = yield from _operations(
+        reading, ((key, unbounded if key == first else budget) for key in measured)
+    )
+    release = partial(close, (budget, unbounded), reads)
+
+    def reply(again: Sequence[ShardResult]) -> Work[Message]:
+        # An operation that has not run yet is too late.
+        budget.end()
+        unbounded.end()
+        results.update(zip(operations, again, strict=True))
+        return _respond_within(reading, results, count, size)
+
+    return Reserve(size, lambda: ShardCalls(list(operations.values()), reply, release))
+
+
+def _respond_within(
+    reading: Reading[K], results: dict[K, ShardResult], count: int, bytes_left: int
+) -> Work[Message]:
+    """Create the response from the parts that fit into the reserved memory."""
+    came: list[ShardResult] = []
+    for key, place in reading.mentions():
+        yield
+        result = results.get(key, LATER) if len(came) < count else LATER
+        read = result.value
+        if isinstance(read, Read):
+            if read.value is None or (came and read.sizes[place] > bytes_left):
+                result = LATER
+            else:
+                bytes_left -= read.sizes[place]
+        came.append(result)
+    return (yield from reading.respond(came))
