@@ -80,7 +80,7 @@ def test_a_page_has_the_blocks_that_github_shows(path: str) -> None:
 
 def test_named_documents_become_links_with_their_titles() -> None:
     text = page_of("README.md", DOCUMENTS)
-    assert "[Kafka in your tests](guides/testing.md) has all fixtures" in text
+    assert "[Kafka in your tests](guides/testing/fixtures.md) has all fixtures" in text
     text = page_of("docs/PLANES.md", DOCUMENTS)
     assert "[0005: " in text
     assert "(source/pykafka_core/_core.pyi.md)" in text

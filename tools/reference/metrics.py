@@ -12,7 +12,7 @@ from .tables import table
 _INTRODUCTION = """# Metrics
 
 The metrics of `serve --metrics HOST:PORT` at `/metrics`, and of `Broker.metrics()`, in Prometheus' text format.
-`docs/guides/operations.md` describes the port. Written by `python -m tools.reference`; do not edit.
+`docs/guides/operations/monitor.md` describes the port. Written by `python -m tools.reference`; do not edit.
 
 """
 _HEAD = re.compile(r"# HELP (\S+) (.*)\n# TYPE \S+ (\w+)\n\S+?(?:\{(.*)\})? \S+\n")
