@@ -19,8 +19,8 @@ _POOLER: Final = (
     "its prepared statements do not exist: PostgresLedger(..., connect={'prepare_threshold': None}) prepares none"
 )
 _FRAMEWORK: Final = (
-    "An effect writes and the ledger commits. The guide docs/guides/databases.md has the lines by which "
-    "SQLAlchemy and Django write in the ledger's transaction."
+    "An effect writes and the ledger commits. The guides docs/guides/ledgers/sqlalchemy.md and "
+    "docs/guides/ledgers/django.md have the lines with which both write in the ledger's transaction."
 )
 _REFUSED: Final = ("forbidden within a Transaction context", "connection.transaction() context")
 """Texts of the driver's errors on a commit, a rollback or a change of autocommit."""
