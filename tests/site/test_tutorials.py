@@ -1,4 +1,7 @@
-"""Each tutorial works in an empty folder: its files, its commands, and their output."""
+"""Each tutorial works in an empty folder: its files, its commands, and their output.
+
+Tests of the one with Spark, which has no commands: tests/spark/test_guides.py.
+"""
 
 import os
 import re
@@ -8,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.examples import ROOT, without_ports
+from tests.support.examples import ROOT, spark_examples, without_ports
 from tests.support.patience import PATIENCE_S
 from tools.site.tutorial import commands, write
 
-TUTORIALS = sorted((ROOT / "docs/tutorials").glob("[!i]*.md"))
+PAGES = sorted((ROOT / "docs/tutorials").glob("[!i]*.md"))
+TUTORIALS = [page for page in PAGES if not spark_examples(page)]
 TIMES = re.compile(r"\d+\.\d+s")
 
 

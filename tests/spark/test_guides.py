@@ -1,4 +1,7 @@
-"""Each page with Spark examples runs from top to bottom, and prints the output that it shows."""
+"""Each page with Spark examples runs from top to bottom, and prints the output that it shows.
+
+A guide runs after the tutorial, whose names and topics it uses.
+"""
 
 from pathlib import Path
 
@@ -6,15 +9,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.brokers import Serve
-from tests.support.examples import PAGES, closing_databases, shown_outputs, spark_examples
+from tests.support.examples import (
+    PAGES,
+    SPARK_GUIDES,
+    SPARK_TUTORIAL,
+    closing_databases,
+    shown_outputs,
+    spark_examples,
+)
 
-GUIDES = [page for page in PAGES if spark_examples(page)]
+FIRST = [page for page in PAGES if spark_examples(page) and page not in SPARK_GUIDES]
 
 
-@pytest.mark.parametrize("guide", [pytest.param(guide, id=guide.stem) for guide in GUIDES])
-def test_the_guide_runs_from_top_to_bottom(
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in FIRST])
+def test_the_page_and_its_guides_run_from_top_to_bottom(
     serve: Serve,
-    guide: Path,
+    page: Path,
     spark: SparkSession,
     postgres_dsn: str,
     tmp_path: Path,
@@ -22,14 +32,20 @@ def test_the_guide_runs_from_top_to_bottom(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    scope: dict[str, object] = {}
-    shown = shown_outputs(guide)
     with serve() as broker, closing_databases():
-        for code in spark_examples(guide):
-            here = code.replace("localhost:9092", broker.bootstrap_servers)
-            here = here.replace("dbname=shop", postgres_dsn)
-            capsys.readouterr()
-            exec(compile(here, guide.name, "exec"), scope)
-            if code in shown:
-                assert capsys.readouterr().out == shown[code]
-    assert scope["spark"] is spark
+
+        def run(page: Path, names: dict[str, object]) -> dict[str, object]:
+            scope, shown = dict(names), shown_outputs(page)
+            for code in spark_examples(page):
+                here = code.replace("localhost:9092", broker.bootstrap_servers)
+                here = here.replace("dbname=shop", postgres_dsn)
+                capsys.readouterr()
+                exec(compile(here, page.name, "exec"), scope)
+                if code in shown:
+                    assert capsys.readouterr().out == shown[code]
+            assert scope["spark"] is spark
+            return scope
+
+        names = run(page, {})
+        for guide in SPARK_GUIDES if page == SPARK_TUTORIAL else []:
+            run(guide, names)

@@ -12,6 +12,9 @@ from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SPARK_TUTORIAL = ROOT / "docs" / "tutorials" / "spark-exactly-once.md"
+SPARK_GUIDES = sorted((ROOT / "docs" / "guides" / "spark").glob("*.md"))
+"""The examples of each use the names and topics of the tutorial, and nothing of another guide."""
 _FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _OUTPUT = re.compile(
     r"^```python\n((?:(?!^```).)*)^```\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE

@@ -1,4 +1,4 @@
-"""The Spark guide runs as users run it, with the wheel and its extras in an empty environment."""
+"""The pages about Spark run as users run them, with the wheel in an empty environment."""
 
 import json
 import re
@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.examples import ROOT, spark_examples
+from tests.support.examples import ROOT, SPARK_GUIDES, SPARK_TUTORIAL, spark_examples
 from tests.support.spark.drivers import clean_environment
 from tests.support.spark.standalone import standalone
 from tests.support.wheel import make_environment, run, serving
 
-README, GUIDE = ROOT / "README.md", ROOT / "docs" / "guides" / "spark.md"
-PAGES = [README, GUIDE]
+README = [ROOT / "README.md"]
+GUIDES = [SPARK_TUTORIAL, *SPARK_GUIDES]
+"""The tutorial and the guides, which use its names: one program."""
+SUBMIT = ROOT / "docs" / "guides" / "spark" / "spark-submit.md"
 WHERE_FROM = "import spark_udfs; print(spark_udfs.__file__)"
-SUBMITS = re.findall(r"`(spark-submit --(?:jars|packages) [^`]+)`", GUIDE.read_text())
+SUBMITS = re.findall(r"`(spark-submit --(?:jars|packages) [^`]+)`", SUBMIT.read_text())
 """The commands that load the connector; a master and a program are appended to them."""
 
 
@@ -26,33 +28,34 @@ NOTEBOOK = ("nbclient", "ipykernel")
 
 @pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folder with the commands of an environment with the wheel and the guide's extras."""
+    """Folder with the commands of an environment with the wheel and the extras of the guides."""
     folder = tmp_path_factory.mktemp("environment")
     yield make_environment(folder, f"{wheel}[spark,postgres,delta]", *NOTEBOOK)
     shutil.rmtree(folder)  # pytest would keep this folder of 1 GB
 
 
-def cells(page: Path, address: str, dsn: str, *, snippets: int | None = None) -> list[str]:
-    """Return the first Spark examples of a page, and one that prints the path of `spark_udfs`."""
+def cells(pages: list[Path], address: str, dsn: str, *, snippets: int | None = None) -> list[str]:
+    """Return the first Spark examples of pages, and one that prints the path of `spark_udfs`."""
+    examples = [code for page in pages for code in spark_examples(page)]
     return [
         code.replace("localhost:9092", address).replace("dbname=shop", dsn)
-        for code in [*spark_examples(page)[:snippets], WHERE_FROM]
+        for code in [*examples[:snippets], WHERE_FROM]
     ]
 
 
-def program(page: Path, address: str, dsn: str, *, snippets: int | None = None) -> str:
-    return "\n".join(cells(page, address, dsn, snippets=snippets))
+def program(pages: list[Path], address: str, dsn: str, *, snippets: int | None = None) -> str:
+    return "\n".join(cells(pages, address, dsn, snippets=snippets))
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
-def test_the_page_runs_from_top_to_bottom(
-    page: Path, scripts: Path, postgres_dsn: str, tmp_path: Path
+@pytest.mark.parametrize("pages", [README, GUIDES], ids=["README", "guides"])
+def test_the_pages_run_from_top_to_bottom(
+    pages: list[Path], scripts: Path, postgres_dsn: str, tmp_path: Path
 ) -> None:
     with serving(scripts, tmp_path) as address:
         folder = tmp_path / "empty"
         folder.mkdir()
-        (folder / "program.py").write_text(program(page, address, postgres_dsn))
+        (folder / "program.py").write_text(program(pages, address, postgres_dsn))
         printed = run(str(scripts / "python"), "program.py", folder=folder)
     assert str(scripts.parent) in printed
 
@@ -65,7 +68,7 @@ def test_guide_explains_how_to_submit_with_the_connector() -> None:
 @pytest.mark.parametrize("submit", SUBMITS)
 def test_the_guide_is_submitted(submit: str, scripts: Path, tmp_path: Path) -> None:
     with serving(scripts, tmp_path) as address:
-        (tmp_path / "program.py").write_text(program(GUIDE, address, "", snippets=3))
+        (tmp_path / "program.py").write_text(program(GUIDES, address, "", snippets=3))
         # The files that --packages downloads are stored in the folder, too.
         options = f"--master 'local[2]' --conf spark.jars.ivy={tmp_path}/ivy"
         line = f"{submit} {options} program.py"
@@ -77,7 +80,7 @@ def test_the_guide_is_submitted(submit: str, scripts: Path, tmp_path: Path) -> N
 def test_the_guide_runs_in_a_notebook(scripts: Path, postgres_dsn: str, tmp_path: Path) -> None:
     with serving(scripts, tmp_path) as address:
         notebook = tmp_path / "guide.ipynb"
-        notebook.write_text(json.dumps(notebook_of(cells(GUIDE, address, postgres_dsn))))
+        notebook.write_text(json.dumps(notebook_of(cells(GUIDES, address, postgres_dsn))))
         command = str(scripts / "jupyter"), "execute", "--inplace", notebook.name
         run(*command, folder=tmp_path, scripts=scripts)
     *_, last = json.loads(notebook.read_text())["cells"]
@@ -111,7 +114,7 @@ def test_the_guide_runs_on_a_cluster(scripts: Path, postgres_dsn: str, tmp_path:
         serving(scripts, tmp_path) as address,
         standalone(tmp_path, clean_environment() | python) as master,
     ):
-        code = program(GUIDE, address, postgres_dsn)
+        code = program(GUIDES, address, postgres_dsn)
         on_the_laptop = '.master("local[*]")'
         assert on_the_laptop in code
         (tmp_path / "program.py").write_text(code.replace(on_the_laptop, ""))
