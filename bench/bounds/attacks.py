@@ -295,7 +295,7 @@ def leave_offsets_of_groups(address: str, connections: int = 30, groups: int = 8
         for peer in peers:
             peer.sendall(fetching)
         _serves(address)
-        found = receive(peers[-1], OFFSET_FETCH, 9).groups
+        found = receive(peers[0], OFFSET_FETCH, 9).groups
         # The last groups are beyond the limit of a response.
         counts = [sum(len(topic.partitions) for topic in group.topics) for group in found]
         assert counts[0] == 30_000
