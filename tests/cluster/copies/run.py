@@ -4,7 +4,7 @@
 round is a history: records, tombstones and deleted records between reassignments, elections, wiped
 disks, stops and kills. After each round all partitions take records, are read from the log start
 offset, and are compared on the disks of all replicas. Each move puts the partitions of the internal
-topics on other replicas and restarts all nodes.
+topics on other replicas and restarts all nodes. The files of a run with an anomaly are kept.
 """
 
 import argparse
@@ -147,7 +147,6 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=6, help="events of each history")
     parser.add_argument("--moves", type=int, default=20, help="of the internal topics")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", action="store_true", help="leave the files of a failed run")
     return parser.parse_args(arguments)
 
 
@@ -159,7 +158,9 @@ def main() -> None:
     for anomaly in found[:SHOWN]:
         print(f"{anomaly.kind}: {anomaly.detail}", flush=True)
     print(f"{len(found)} anomalies", flush=True)
-    if not found or not chosen.keep:
+    if found:
+        print(f"the files and logs of the nodes: {folder}", flush=True)
+    else:
         shutil.rmtree(folder)
     sys.exit(1 if found else 0)
 

@@ -375,7 +375,11 @@ def _amiss(
     for node, view in zip(NODES, views, strict=True):
         if unknown := set(topics or ()) - {row.name.rpartition("-")[0] for row in view}:
             return f"node {node} does not know {unknown}"
-        lacking = [row for row in view if lacks(row)]
-        if lacking:
-            return f"node {node} says {lacking}"
+    lacking = {
+        node: rows
+        for node, view in zip(NODES, views, strict=True)
+        if (rows := [row for row in view if lacks(row)])
+    }
+    if lacking:
+        return f"partitions by the node that reports them: {lacking}"
     return "" if views[0] == views[1] == views[2] else f"nodes disagree: {views}"
