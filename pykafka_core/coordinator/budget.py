@@ -17,16 +17,15 @@ class Read:
     """The result of a read.
 
     Attributes:
-        sizes: Upper bounds in bytes of the parts of the response about it, with their objects: one
-            for all parts, or one for each.
+        size: Upper bound in bytes of its rows in a part of the response, with their objects.
         held_bytes: Upper bound of the value with all that it refers to.
         value: None if it did not fit, or its budget is closed.
     """
 
-    __slots__ = "held_bytes", "sizes", "value"
+    __slots__ = "held_bytes", "size", "value"
 
-    def __init__(self, sizes: Sequence[int], held_bytes: int) -> None:
-        self.sizes = sizes
+    def __init__(self, size: int, held_bytes: int) -> None:
+        self.size = size
         self.held_bytes = held_bytes
         self.value: object = None
 
@@ -45,9 +44,9 @@ class Budget:
         self._bytes_left = bytes_max
         self._reads = reads
 
-    def read(self, sizes: Sequence[int], held_bytes: int, make: Callable[[], object]) -> Read:
-        """Return the sizes, and the value of ``make`` if it fits."""
-        read = Read(sizes, held_bytes)
+    def read(self, size: int, held_bytes: int, make: Callable[[], object]) -> Read:
+        """Return the size, and the value of ``make`` if it fits."""
+        read = Read(size, held_bytes)
         if held_bytes <= self._bytes_left:
             self._bytes_left -= held_bytes
             read.value = make()
@@ -60,10 +59,9 @@ class Budget:
         self._bytes_left = -1
 
 
-def close(budgets: Sequence[Budget], reads: Sequence[Read]) -> None:
+def close(budget: Budget, reads: Sequence[Read]) -> None:
     """Release the values, also those in results that are not delivered yet."""
-    for budget in budgets:
-        budget.end()
+    budget.end()
     for read in reads:
         read.value = None
 

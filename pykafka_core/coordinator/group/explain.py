@@ -86,7 +86,7 @@ class GroupView(NamedTuple):
 def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> GroupView | None:
     """Return a view of the group; None if it does not exist."""
     group = state.any_group(group_id)
-    topics = dict(current_offsets(state, group_id))
+    topics = dict(current_offsets(state, state.offsets.topics(group_id)))
     if group is None and not topics:
         return None
     found = [

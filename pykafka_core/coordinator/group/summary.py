@@ -45,7 +45,7 @@ def summarize(state: GroupState, start: int, weight_max: int) -> Page:
 def _summary(state: GroupState, group_id: str) -> GroupSummary:
     group = state.any_group(group_id)
     assert group is not None, "its id is one of theirs"
-    topics = list(current_offsets(state, group_id))
+    topics = list(current_offsets(state, state.offsets.topics(group_id)))
     offsets = (
         (topic, partition, one.offset)
         for topic, partitions in topics

@@ -12,7 +12,7 @@ from pykafka_core.protocol.messages import DescribeTransactionsResponse
 
 _STATE_BYTES = 320
 """Upper bound of a transaction as an object and in a response, without its id and partitions. It is
-not part of `Read.sizes`, which are limited."""
+not part of `Read.size`, which is limited."""
 _PARTITION_BYTES = 4
 _TOPIC_BYTES = 250
 """Maximum size of a topic in a response, without its partitions."""
@@ -50,7 +50,7 @@ def describe_transaction(
     size = _TOPIC_BYTES * topics + _PARTITION_BYTES * len(partitions)
     held_bytes = _STATE_BYTES + encoded_length_max(transactional_id)
     held_bytes += _HELD_BYTES * topics + _HELD_PARTITION_BYTES * len(partitions)
-    result.respond(waiter, budget.read((size,), held_bytes, partial(_described, transaction)))
+    result.respond(waiter, budget.read(size, held_bytes, partial(_described, transaction)))
 
 
 def _described(transaction: Transaction) -> DescribeTransactionsResponse.TransactionState:

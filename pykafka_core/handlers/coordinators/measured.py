@@ -5,7 +5,8 @@ Theory of operation. The results of all reads share `SMALL_BYTES_MAX` bytes. Res
 only measured: a request that waits for memory holds their sizes. Then the memory of the response is
 reserved, and these reads are executed again. A request with reserved memory does not wait for a
 shard without bound (`ShardCalls.release`). In the meantime a result may have grown: if it does not
-fit any more, it gets the error of a result beyond the limit of the response.
+fit any more, its part gets COORDINATOR_LOAD_IN_PROGRESS, so that clients request it again. So no
+part takes more memory than is reserved.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read, close
-from pykafka_core.errors import CoordinatorNotAvailableError
+from pykafka_core.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError
 from pykafka_core.handlers.outcome import (
     Made,
     Reserve,
@@ -28,7 +29,28 @@ K = TypeVar("K", bound=Hashable)
 
 LATER = ShardResult(CoordinatorNotAvailableError.code)
 """The result beyond the limit of a response, or without a shard."""
-_UNBOUNDED = 2**62
+GROWN = ShardResult(CoordinatorLoadInProgressError.code)
+"""The result that does not fit into the reserved memory."""
+_GROWTH = 8
+"""The reserved memory has space for an eighth more than was measured, because groups grow."""
+
+
+class Mention(NamedTuple, Generic[K]):
+    """A part of a response, which needs a read.
+
+    Attributes:
+        key: The read.
+        own_bytes: Upper bound of the rows that do not depend on the result of the read.
+        has_size: Whether `Read.size` belongs to this part.
+    """
+
+    key: K
+    own_bytes: int = 0
+    has_size: bool = True
+
+    def size(self, read: Read) -> int:
+        """Return the upper bound of this part."""
+        return self.own_bytes + read.size * self.has_size
 
 
 class Reading(NamedTuple, Generic[K]):
@@ -37,15 +59,15 @@ class Reading(NamedTuple, Generic[K]):
     Args:
         operation: Returns the operation of a read, whose response is a `Read` within the given
             budget; None if there is no shard.
-        mentions: Yields the parts of the response in order: the read of each, and its index in
-            `Read.sizes`. Called several times, with the same result.
+        mentions: Yields the parts of the response in order. Called several times, with the same
+            result.
         bytes_max: Limit of the sizes of all parts; the parts after it get an error. The first part
             is always included.
         respond: Creates the response from the results of the parts; see `value_of`.
     """
 
     operation: Callable[[K, Budget], ShardOperation | None]
-    mentions: Callable[[], Iterable[tuple[K, int]]]
+    mentions: Callable[[], Iterable[Mention[K]]]
     bytes_max: int
     respond: Callable[[Sequence[ShardResult]], Work[Message]]
 
@@ -85,25 +107,25 @@ def _reserve(reading: Reading[K], results: dict[K, ShardResult]) -> Work[Made]:
     chosen: set[K] = set()
     measured: list[K] = []
     bytes_left, held_bytes, count = reading.bytes_max, 0, 0
-    for key, place in reading.mentions():
+    for mention in reading.mentions():
         if came:
             yield
         if bytes_left <= 0:
             came.append(LATER)
             continue
         count += 1
-        came.append(results.get(key, LATER))
+        came.append(results.get(mention.key, LATER))
         read = came[-1].value
         if isinstance(read, Read):
-            bytes_left -= read.sizes[place]
-            if key not in chosen:
-                chosen.add(key)
+            bytes_left -= mention.size(read)
+            if mention.key not in chosen:
+                chosen.add(mention.key)
                 held_bytes += read.held_bytes
                 if read.value is None:
-                    measured.append(key)
+                    measured.append(mention.key)
     size = reading.bytes_max - bytes_left + held_bytes
     if measured:
-        return (yield from _read_again(reading, results, measured, count, size))
+        return (yield from _read_again(reading, results, measured, count, size + size // _GROWTH))
     if size <= SMALL_BYTES_MAX:
         return (yield from reading.respond(came))
     return Reserve(size, lambda: reading.respond(came))
@@ -126,19 +148,15 @@ def _read_again(
         size: Upper bound of these parts and of their values.
     """
     reads: list[Read] = []
-    budget, unbounded = Budget(size, reads), Budget(_UNBOUNDED, reads)
-    first = next(key for key, _ in reading.mentions())
-    operations = yield from _operations(
-        reading, ((key, unbounded if key == first else budget) for key in measured)
-    )
-    release = partial(close, (budget, unbounded), reads)
+    budget = Budget(size, reads)
+    operations = yield from _operations(reading, ((key, budget) for key in measured))
+    release = partial(close, budget, reads)
 
     def reply(again: Sequence[ShardResult]) -> Work[Message]:
-        # An operation that has not run yet is too late.
-        budget.end()
-        unbounded.end()
+        budget.end()  # an operation that has not run yet is too late
         results.update(zip(operations, again, strict=True))
-        return _respond_within(reading, results, count, size)
+        held_bytes = sum(read.held_bytes for read in reads)
+        return _respond_within(reading, results, count, size - held_bytes)
 
     return Reserve(size, lambda: ShardCalls(list(operations.values()), reply, release))
 
@@ -148,14 +166,14 @@ def _respond_within(
 ) -> Work[Message]:
     """Create the response from the parts that fit into the reserved memory."""
     came: list[ShardResult] = []
-    for key, place in reading.mentions():
+    for mention in reading.mentions():
         yield
-        result = results.get(key, LATER) if len(came) < count else LATER
+        result = results.get(mention.key, LATER) if len(came) < count else LATER
         read = result.value
         if isinstance(read, Read):
-            if read.value is None or (came and read.sizes[place] > bytes_left):
-                result = LATER
+            if read.value is None or mention.size(read) > bytes_left:
+                result = GROWN
             else:
-                bytes_left -= read.sizes[place]
+                bytes_left -= mention.size(read)
         came.append(result)
     return (yield from reading.respond(came))

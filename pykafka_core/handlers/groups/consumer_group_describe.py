@@ -14,7 +14,7 @@ from pykafka_core.coordinator.group.consumer.describe import (
 from pykafka_core.errors import GroupIdNotFoundError, InvalidGroupIdError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import group_operation
-from pykafka_core.handlers.coordinators.measured import Reading, coordinate_reads, value_of
+from pykafka_core.handlers.coordinators.measured import Mention, Reading, coordinate_reads, value_of
 from pykafka_core.handlers.groups.describe_groups import (
     GROUP_OPERATIONS,
     RESPONSE_BYTES_MAX,
@@ -44,7 +44,7 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Work[Shar
 
     reading = Reading(
         operation,
-        lambda: ((group_id, 0) for group_id in request.group_ids),
+        lambda: map(Mention, request.group_ids),
         RESPONSE_BYTES_MAX,
         partial(_response, context, request),
     )

@@ -9,7 +9,7 @@ from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.errors import GroupIdNotFoundError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import group_operation
-from pykafka_core.handlers.coordinators.measured import Reading, coordinate_reads, value_of
+from pykafka_core.handlers.coordinators.measured import Mention, Reading, coordinate_reads, value_of
 from pykafka_core.handlers.outcome import GroupOperation, ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
@@ -36,7 +36,7 @@ def handle(context: Context, request: DescribeGroupsRequest) -> Work[ShardCalls]
 
     reading = Reading(
         operation,
-        lambda: ((group_id, 0) for group_id in request.groups),
+        lambda: map(Mention, request.groups),
         RESPONSE_BYTES_MAX,
         partial(_response, context, request),
     )

@@ -1,22 +1,23 @@
 """OffsetFetch (9): returns the committed offsets of groups."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from pykafka_core.coordinator.budget import Budget
 from pykafka_core.coordinator.group.offsets.fetch import (
+    ROW_BYTES,
     Fetched,
     Reader,
-    Wanted,
-    WantedTopic,
+    Selection,
     fetch_offsets,
 )
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
 from pykafka_core.errors import UnknownTopicIdError, UnstableOffsetCommitError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import group_operation
-from pykafka_core.handlers.coordinators.measured import Reading, coordinate_reads, value_of
+from pykafka_core.handlers.coordinators.measured import Mention, Reading, coordinate_reads, value_of
 from pykafka_core.handlers.outcome import GroupOperation, ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
@@ -45,23 +46,28 @@ class _Read(NamedTuple):
     is_of_all: bool
 
 
+class _RequestedTopic(NamedTuple):
+    """A requested topic; ``name`` is None if its id is unknown, ``topic_id`` in versions without
+    ids.
+    """
+
+    name: str | None
+    topic_id: bytes | None
+    partitions: Sequence[int]
+
+
 class _Part(NamedTuple):
     """A requested group.
 
     Attributes:
-        wanted: Its topics, and the member that reads them.
-        read: The read that has its offsets.
-        place: Its index among the groups with this read.
+        topics: Its topics; None for all.
+        reader: The member that reads them.
+        mention: The read that has its offsets, and its size.
     """
 
-    wanted: Wanted
-    read: _Read
-    place: int
-
-    @property
-    def mention(self) -> tuple[_Read, int]:
-        """The mention for `Reading`."""
-        return self.read, self.place
+    topics: Sequence[_RequestedTopic] | None
+    reader: Reader
+    mention: Mention[_Read]
 
 
 def handle(context: Context, request: OffsetFetchRequest) -> Work[ShardCalls]:
@@ -69,14 +75,19 @@ def handle(context: Context, request: OffsetFetchRequest) -> Work[ShardCalls]:
 
     A repeated group is read once, and is in the response as often as in the request.
     """
-    reads: dict[_Read, list[Wanted]] = {}
+    reads: dict[_Read, Selection] = {}
     parts: list[_Part] = []
-    for group_id, wanted in (yield from _wanted(context, request)):
+    for group_id, topics, reader in (yield from _requested(context, request)):
         yield
-        read = _Read(group_id, wanted.topics is None)
-        same = reads.setdefault(read, [])
-        parts.append(_Part(wanted, read, len(same)))
-        same.append(wanted)
+        read = _Read(group_id, topics is None)
+        # The size of the metadata of named partitions belongs to the first part.
+        has_size = topics is None or read not in reads
+        if read not in reads:
+            reads[read] = Selection(None if topics is None else {}, set())
+        selection = reads[read]
+        selection.readers.add(reader)
+        own_bytes = yield from _add(selection, topics or ())
+        parts.append(_Part(topics, reader, Mention(read, own_bytes, has_size)))
 
     def operation(read: _Read, budget: Budget) -> GroupOperation | None:
         run = partial(fetch_offsets, read.group_id, reads[read], budget)
@@ -91,32 +102,49 @@ def handle(context: Context, request: OffsetFetchRequest) -> Work[ShardCalls]:
     return (yield from coordinate_reads(reading, reads))
 
 
-def _wanted(context: Context, request: OffsetFetchRequest) -> Work[list[tuple[str, Wanted]]]:
+def _add(selection: Selection, topics: Iterable[_RequestedTopic]) -> Work[int]:
+    """Add the partitions of a part; return an upper bound of their rows without metadata."""
+    size = 0
+    for topic in topics:
+        yield
+        size += ROW_BYTES * (1 + len(topic.partitions))
+        if topic.name is None:
+            continue
+        assert selection.partitions is not None, "the topics are named"
+        times = selection.partitions.setdefault(topic.name, Counter())
+        for partition in topic.partitions:
+            yield
+            times[partition] += 1
+    return size
+
+
+def _requested(
+    context: Context, request: OffsetFetchRequest
+) -> Work[list[tuple[str, list[_RequestedTopic] | None, Reader]]]:
     if context.caller.api_version < BATCHED_VERSION:
         topics = request.topics
         found = (
             None
             if topics is None
-            else [WantedTopic(one.name, None, one.partition_indexes) for one in topics]
+            else [_RequestedTopic(one.name, None, one.partition_indexes) for one in topics]
         )
-        return [(request.group_id, Wanted(found, Reader()))]
-    wanted: list[tuple[str, Wanted]] = []
+        return [(request.group_id, found, Reader())]
+    requested: list[tuple[str, list[_RequestedTopic] | None, Reader]] = []
     for group in request.groups:
         found = None if group.topics is None else []
         for topic in group.topics or ():
             yield
             assert found is not None, "there are topics"
             found.append(_topic(context, topic))
-        reader = Reader(group.member_id, group.member_epoch)
-        wanted.append((group.group_id, Wanted(found, reader)))
-    return wanted
+        requested.append((group.group_id, found, Reader(group.member_id, group.member_epoch)))
+    return requested
 
 
-def _topic(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> WantedTopic:
+def _topic(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> _RequestedTopic:
     if context.caller.api_version < IDS_VERSION:
-        return WantedTopic(topic.name, None, topic.partition_indexes)
+        return _RequestedTopic(topic.name, None, topic.partition_indexes)
     known = context.image.topics.by_id.get(topic.topic_id)
-    return WantedTopic(known.name if known else None, topic.topic_id, topic.partition_indexes)
+    return _RequestedTopic(known.name if known else None, topic.topic_id, topic.partition_indexes)
 
 
 def _response(
@@ -138,16 +166,16 @@ def _group(
     context: Context, part: _Part, result: ShardResult, require_stable: bool
 ) -> Work[OffsetFetchResponse.OffsetFetchResponseGroup]:
     code, fetched = result.error_code, value_of(result)
-    wanted, group_id = part.wanted, part.read.group_id
+    group_id = part.mention.key.group_id
     if isinstance(fetched, Fetched):
-        code = fetched.refused.get(wanted.reader, 0)
+        code = fetched.refused.get(part.reader, 0)
     if code and context.caller.api_version >= ERROR_VERSION:
         return _Group(group_id=group_id, error_code=code, topics=[])
     if code:
         fetched = _NO_OFFSETS
     assert isinstance(fetched, Fetched), "a shard answers with offsets"
     topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
-    for topic in _topics(context, wanted, fetched):
+    for topic in _topics(context, part, fetched):
         yield
         name = _current_name(topic, fetched)
         rows: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = []
@@ -159,20 +187,20 @@ def _group(
     return _Group(group_id=group_id, topics=topics)
 
 
-def _topics(context: Context, wanted: Wanted, fetched: Fetched) -> Iterable[WantedTopic]:
+def _topics(context: Context, part: _Part, fetched: Fetched) -> Iterable[_RequestedTopic]:
     """Return the topics of a group's response."""
-    return _all(context, fetched) if wanted.topics is None else wanted.topics
+    return _all(context, fetched) if part.topics is None else part.topics
 
 
-def _all(context: Context, fetched: Fetched) -> Iterable[WantedTopic]:
+def _all(context: Context, fetched: Fetched) -> Iterable[_RequestedTopic]:
     """Yield the topics with offsets; in versions with topic ids, only existing topics."""
     for name, partitions in fetched.offsets.items():
         topic_id = fetched.topic_ids[name]
         if topic_id is not None or context.caller.api_version < IDS_VERSION:
-            yield WantedTopic(name, topic_id, list(partitions))
+            yield _RequestedTopic(name, topic_id, list(partitions))
 
 
-def _current_name(topic: WantedTopic, fetched: Fetched) -> str | None:
+def _current_name(topic: _RequestedTopic, fetched: Fetched) -> str | None:
     """Return the topic's name, or None if that topic did not exist when the offsets were read."""
     if topic.name is None or topic.topic_id in (None, fetched.topic_ids.get(topic.name)):
         return topic.name

@@ -6,7 +6,7 @@ from functools import partial
 from pykafka_core.coordinator.budget import Budget
 from pykafka_core.coordinator.transaction.describe import describe_transaction
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.measured import Reading, coordinate_reads, value_of
+from pykafka_core.handlers.coordinators.measured import Mention, Reading, coordinate_reads, value_of
 from pykafka_core.handlers.coordinators.shards import shard_of
 from pykafka_core.handlers.outcome import (
     ShardCalls,
@@ -40,7 +40,7 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Work[Shard
 
     reading = Reading(
         operation,
-        lambda: ((name, 0) for name in names),
+        lambda: map(Mention, names),
         RESPONSE_BYTES_MAX,
         partial(_response, names),
     )

@@ -18,7 +18,6 @@ from pykafka_core.coordinator.transaction import describe as transaction_describ
 from pykafka_core.errors import (
     BrokerNotAvailableError,
     CoordinatorLoadInProgressError,
-    CoordinatorNotAvailableError,
     NotCoordinatorError,
 )
 from pykafka_core.handlers.groups import consumer_group_describe, describe_groups
@@ -291,19 +290,73 @@ def offsets_of(broker: SimulatedBroker, metadata: str, *group_ids: str) -> None:
         assert set(commit(broker, offsets, metadata=metadata, group_id=group_id)) == {0}
 
 
-@pytest.mark.parametrize("grown", ["a", "b"])
-def test_of_groups_that_do_not_fit_any_more_only_the_first_is_fetched(grown: str) -> None:
+def rows_of(response: Any) -> list[tuple[int, int]]:
+    """The error code of each group, and the number of its rows."""
+    return [
+        (group.error_code, sum(len(topic.partitions) for topic in group.topics))
+        for group in response.groups
+    ]
+
+
+@pytest.mark.parametrize("grown", [0, 1])
+def test_group_that_does_not_fit_any_more_is_requested_again(grown: int) -> None:
+    """The first group was read without a limit: each of many requests held it."""
     broker = broker_with_topic(PARTITIONS)
     offsets_of(broker, "m" * 20, "a", "b")
     asked = waiting_for_memory(broker, fetch_of("a", "b"), 9)
     broker.core.is_memory_scarce = False
-    offsets_of(broker, "m" * 2_000, grown)
+    offsets_of(broker, "m" * 2_000, "ab"[grown])
+    grant(broker)
+    expected = [(0, PARTITIONS)] * 2
+    expected[grown] = (CoordinatorLoadInProgressError.code, 0)
+    assert rows_of(broker.response(asked)) == expected
+
+
+def test_group_that_has_grown_a_little_is_fetched() -> None:
+    broker = broker_with_topic(PARTITIONS)
+    offsets_of(broker, "m" * 20, "a", "b")
+    asked = waiting_for_memory(broker, fetch_of("a", "b"), 9)
+    broker.core.is_memory_scarce = False
+    offsets_of(broker, "m" * 25, "a")
+    grant(broker)
+    assert rows_of(broker.response(asked)) == [(0, PARTITIONS)] * 2
+
+
+def test_long_names_of_assigned_topics_are_part_of_the_reservation() -> None:
+    """A member that subscribes by a regular expression has no names: the response had 15 times the
+    reserved size, and waited for memory again, complete.
+    """
+    broker = broker_with_coordinator()
+    for number in range(50):
+        create_topic(broker, 1, f"{number:0249}")
+    beat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", rebalance_timeout_ms=60_000)
+    beat.subscribed_topic_names, beat.topic_partitions = [], []
+    beat.subscribed_topic_regex = "0.*"
+    broker.ask(beat, 1)
+    for epoch in (1, 2, 2):
+        pass_ms(broker, 5_000)
+        again = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch)
+        broker.ask(again, 1)
+    asked = waiting_for_memory(broker, ConsumerGroupDescribeRequest(group_ids=["g"] * 8), 1)
+    ((_, reserved),) = broker.core.reserving
     grant(broker)
     response: Any = broker.response(asked)
-    assert [
-        (group.error_code, sum(len(topic.partitions) for topic in group.topics))
-        for group in response.groups
-    ] == [(0, PARTITIONS), (CoordinatorNotAvailableError.code, 0)]
+    member = response.groups[0].members[0]
+    assert len(member.target_assignment.topic_partitions) == 50
+    assert len(broker.core.replies[asked]) <= reserved
+
+
+def test_work_of_a_read_does_not_depend_on_repeated_partitions(counted: Counted) -> None:
+    """The shard iterated over each of 99,000 repeated partitions, which took 30 ms."""
+    broker = broker_with_topic(1)
+    commit(broker, {0: 7})
+    calls: Any = counted((offset_fetch, "fetch_offsets"))
+    topic = OffsetFetchRequest.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0] * 1_000)
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=[topic, topic])
+    response: Any = broker.ask(OffsetFetchRequest(groups=[group, group]), 9)
+    assert rows_of(response) == [(0, 2_000)] * 2
+    ((_, selection, *_),) = calls
+    assert selection.partitions == {TOPIC: {0: 4_000}}
 
 
 def test_group_that_has_shrunk_is_fetched_as_it_is() -> None:

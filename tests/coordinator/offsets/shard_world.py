@@ -1,5 +1,6 @@
 """The shard of a group coordinator without a broker; its records can be loaded again."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -16,8 +17,7 @@ from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
 from pykafka_core.coordinator.group.offsets.fetch import (
     Fetched,
     Reader,
-    Wanted,
-    WantedTopic,
+    Selection,
     fetch_offsets,
 )
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
@@ -79,9 +79,9 @@ class ShardWorld:
 
     def fetched(self, group_id: str, topics: Sequence[str] | None = None) -> Fetched:
         """Return all offsets of a group, or those of partition 0 of some topics."""
-        named = None if topics is None else [WantedTopic(topic, None, [0]) for topic in topics]
-        wanted = [Wanted(named, Reader())]
-        read = self.ask(partial(fetch_offsets, group_id, wanted, Budget(SMALL_BYTES_MAX)))
+        named = None if topics is None else {topic: Counter([0]) for topic in topics}
+        selection = Selection(named, {Reader()})
+        read = self.ask(partial(fetch_offsets, group_id, selection, Budget(SMALL_BYTES_MAX)))
         assert isinstance(read, Read)
         assert isinstance(read.value, Fetched)
         return read.value

@@ -20,7 +20,7 @@ CLASSIC, CONSUMER = "classic", "consumer"
 
 _GROUP_BYTES = 320
 """Upper bound of a group as an object and in a response, without its names and members. It is not
-part of `Read.sizes`, which are limited."""
+part of `Read.size`, which is limited."""
 _MEMBER_BYTES = 200
 """Size of a member in a response with names of usual lengths, without its metadata and
 assignment."""
@@ -95,7 +95,7 @@ def describe_group(
     texts = (group_id, group.protocol_type, group.protocol_name)
     held_bytes = size + _GROUP_BYTES + sum(map(encoded_length_max, texts))
     held_bytes += _HELD_BYTES * len(group.members)
-    result.respond(waiter, budget.read((size,), held_bytes, partial(_group, group)))
+    result.respond(waiter, budget.read(size, held_bytes, partial(_group, group)))
 
 
 def _group(group: ClassicGroup) -> DescribeGroupsResponse.DescribedGroup:

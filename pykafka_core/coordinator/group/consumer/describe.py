@@ -18,12 +18,15 @@ from pykafka_core.errors import GroupIdNotFoundError
 
 _GROUP_BYTES = 320
 """Upper bound of a group as an object and in a response, without its id and members. It is not part
-of `Read.sizes`, which are limited."""
+of `Read.size`, which is limited."""
 _MEMBER_BYTES = 200
 """Size of a member in a response with names of usual lengths, without its topics and
 partitions."""
 _LENGTHS_BYTES = 64
 """Upper bound of the numbers and lengths of a member in a response."""
+_TOPIC_BYTES = 512
+"""Upper bound of a topic in an assignment, encoded and as an object, without its partitions: its
+id, a name of 249 characters, and the row."""
 _PARTITION_BYTES = 16
 """Weight of a partition, which has 4 bytes in the response: each is converted separately."""
 _HELD_BYTES = 128
@@ -76,20 +79,21 @@ def describe_consumer_group(
     group = state.consumer_groups.get(group_id)
     if group is None:
         raise GroupIdNotFoundError
-    sizes, held_bytes = _measured(group)
+    size, held_bytes = _measured(group)
     make = partial(_described, group, state.settings.consumer.assignors[0])
-    result.respond(waiter, budget.read(sizes, held_bytes, make))
+    result.respond(waiter, budget.read(size, held_bytes, make))
 
 
-def _measured(group: ConsumerGroup) -> tuple[tuple[int], int]:
+def _measured(group: ConsumerGroup) -> tuple[int, int]:
     """Return the size of the response about a group, and of its `Described`."""
     size, held_bytes = 0, _GROUP_BYTES + encoded_length_max(group.group_id)
     for member_id, member in group.members.items():
-        held = _count(member.assigned) + _count(member.revoking)
         size += _member_bytes(member) + sum(map(encoded_length_max, member.topic_names))
-        size += _PARTITION_BYTES * (held + _count(group.target(member_id)))
-        held_bytes += _HELD_BYTES + (_HELD_PARTITION_BYTES * held if member.revoking else 0)
-    return (size,), size + held_bytes
+        for assignment in (member.assigned, member.revoking, group.target(member_id)):
+            size += _TOPIC_BYTES * len(assignment) + _PARTITION_BYTES * _count(assignment)
+        held = _count(member.assigned) + _count(member.revoking) if member.revoking else 0
+        held_bytes += _HELD_BYTES + _HELD_PARTITION_BYTES * held
+    return size, size + held_bytes
 
 
 def _count(assignment: Mapping[bytes, Collection[int]]) -> int:

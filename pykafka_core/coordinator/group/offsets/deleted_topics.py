@@ -5,7 +5,7 @@ compares ids. The removal takes a time that grows with the offsets of the delete
 all offsets.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from pykafka_core.coordinator.group.offsets.expiry import (
     PAUSE_NS,
@@ -23,48 +23,31 @@ REMOVAL = "offsets of deleted topics"
 
 
 def current_offsets(
-    state: GroupState,
-    group_id: str,
-    topics: Mapping[str, Iterable[Sequence[int]]] | None = None,
+    state: GroupState, topics: Mapping[str, Mapping[int, Committed]]
 ) -> Iterator[tuple[str, dict[int, Committed]]]:
-    """Yield the group's committed offsets whose topics are not deleted.
+    """Yield those of a group's committed offsets whose topics are not deleted.
 
     Args:
         state: State of the shard; it must not change before the last topic is yielded.
-        group_id: An unknown group has no topics.
-        topics: Lists of partitions by topic name; all topics and partitions by default.
+        topics: Offsets of the group by topic and partition.
 
     Yields:
         A topic and a copy of its offsets by partition; no topic without offsets.
     """
-    found = state.offsets.topics(group_id)
-    for topic in found if topics is None else topics:
-        if topic not in found:
-            continue
-        offsets = found[topic]
-        named = offsets.items() if topics is None else _named(offsets, topics[topic])
-        if kept := _of_current(state, topic, named):
+    for topic, offsets in topics.items():
+        if kept := _of_current(state, topic, offsets):
             yield topic, kept
 
 
-def _named(
-    offsets: Mapping[int, Committed], lists: Iterable[Sequence[int]]
-) -> Iterator[tuple[int, Committed]]:
-    for partitions in lists:
-        for partition in partitions:
-            if partition in offsets:
-                yield partition, offsets[partition]
-
-
 def _of_current(
-    state: GroupState, topic: str, offsets: Iterable[tuple[int, Committed]]
+    state: GroupState, topic: str, offsets: Mapping[int, Committed]
 ) -> dict[int, Committed]:
     gone, topic_id = state.offsets.gone_ids(topic), state.topic_id(topic)
     if topic_id is None:
-        return {at: one for at, one in offsets if one.topic_id not in gone}
+        return {at: one for at, one in offsets.items() if one.topic_id not in gone}
     return {
         at: one
-        for at, one in offsets
+        for at, one in offsets.items()
         if one.topic_id == topic_id or (one.topic_id == NO_TOPIC_ID and NO_TOPIC_ID not in gone)
     }
 

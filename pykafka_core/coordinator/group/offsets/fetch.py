@@ -1,6 +1,8 @@
 """OffsetFetch: returns a group's committed offsets. An unknown group has none."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -12,11 +14,11 @@ from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import CoordinatorResult, Waiter
 from pykafka_core.errors import KafkaError
 
-_ROW_BYTES = 160
+ROW_BYTES = 160
 """Size of a topic or a row in the response, encoded and as an object, without metadata."""
 _GROUP_BYTES = 160
 """Size of a group in the response, encoded and as an object, without its id and topics. It is not
-part of `Read.sizes`, which are limited, but of `Read.held_bytes`."""
+part of `Read.size`, which is limited, but of `Read.held_bytes`."""
 _TOPIC_HELD_BYTES = 400
 """Upper bound of what `Fetched` holds for a topic."""
 _HELD_BYTES = 64
@@ -32,21 +34,17 @@ class Reader(NamedTuple):
     epoch: int = NO_EPOCH
 
 
-class WantedTopic(NamedTuple):
-    """A requested topic; ``name`` is None if its id is unknown, ``topic_id`` in versions without
-    ids.
+@dataclass(slots=True)
+class Selection:
+    """The offsets that all parts of a response about a group need.
+
+    Attributes:
+        partitions: How often each partition is named, by topic; None for all partitions.
+        readers: The members that read them.
     """
 
-    name: str | None
-    topic_id: bytes | None
-    partitions: Sequence[int]
-
-
-class Wanted(NamedTuple):
-    """The offsets that one part of a response needs; ``topics`` is None for all topics."""
-
-    topics: Sequence[WantedTopic] | None
-    reader: Reader
+    partitions: dict[str, Counter[int]] | None
+    readers: set[Reader] = field(default_factory=set)
 
 
 class Fetched(NamedTuple):
@@ -67,34 +65,42 @@ class Fetched(NamedTuple):
 
 def fetch_offsets(
     group_id: str,
-    wanted: Sequence[Wanted],
+    selection: Selection,
     budget: Budget,
     state: GroupState,
     waiter: Waiter,
     result: CoordinatorResult,
 ) -> None:
-    """Respond with a `Read` of a `Fetched`, and with the size of each part of the response.
+    """Respond with a `Read` of a `Fetched`.
+
+    If all partitions are selected, the size is that of each part of the response. If partitions are
+    named, the size is that of the metadata in all parts together: the request determines the other
+    sizes.
 
     The offsets are copied, because the response is built in slices while other requests commit. All
-    parts share one copy.
+    parts share one copy. The work is limited by the offsets of the group, not by the request.
 
     Args:
         group_id: Any text; may be empty.
-        wanted: The parts of the response about the group: all of them name their topics, or none.
+        selection: The offsets to return.
         budget: Memory for the copy.
         state: State of the shard.
         waiter: The request.
         result: The result of this operation.
     """
     consumers = state.consumer_groups.get(group_id)
-    refused = {} if consumers is None else _refused(consumers, {one.reader for one in wanted})
-    sizes, held_bytes = _measured(group_id, wanted, state)
-    if refused:
-        sizes = [
-            0 if one.reader in refused else size for one, size in zip(wanted, sizes, strict=True)
-        ]
-    make = partial(_fetched, group_id, wanted, refused, state)
-    result.respond(waiter, budget.read(sizes, held_bytes, make))
+    refused = {} if consumers is None else _refused(consumers, selection.readers)
+    if len(refused) == len(selection.readers):
+        nothing = Fetched({}, frozenset(), {}, refused)
+        result.respond(waiter, budget.read(0, 0, lambda: nothing))
+        return
+    named = selection.partitions
+    size, held_bytes = _all_measured(group_id, state)
+    if named is not None:
+        size, held_bytes = _named_measured(group_id, named, state)
+    held_bytes += _GROUP_BYTES + encoded_length_max(group_id)
+    make = partial(_fetched, group_id, named, refused, state)
+    result.respond(waiter, budget.read(size, held_bytes, make))
 
 
 def _refused(group: ConsumerGroup, readers: Iterable[Reader]) -> dict[Reader, int]:
@@ -107,60 +113,59 @@ def _refused(group: ConsumerGroup, readers: Iterable[Reader]) -> dict[Reader, in
     return refused
 
 
-def _measured(group_id: str, wanted: Sequence[Wanted], state: GroupState) -> tuple[list[int], int]:
-    """Return the size of each part of the response, and of their `Fetched`."""
-    found, pending = state.offsets.topics(group_id), state.offsets.pending_count(group_id)
-    held_bytes = _GROUP_BYTES + encoded_length_max(group_id)
-    if wanted[0].topics is None:
-        size = 0
-        held_bytes += _UNSTABLE_BYTES * pending
-        for offsets in found.values():
-            metadata_bytes = _metadata_bytes(offsets.values())
-            size += _ROW_BYTES * (1 + len(offsets)) + metadata_bytes
-            held_bytes += _TOPIC_HELD_BYTES + _HELD_BYTES * len(offsets) + metadata_bytes
-        return [size] * len(wanted), held_bytes
-    sizes: list[int] = []
-    row_held_bytes = _HELD_BYTES + (_UNSTABLE_BYTES if pending else 0)
-    for one in wanted:
-        size = 0
-        for topic in one.topics or ():
-            named, known = topic.partitions, found.get(topic.name or "", {})
-            metadata_bytes = _metadata_bytes(known[index] for index in named if index in known)
-            size += _ROW_BYTES * (1 + len(named)) + metadata_bytes
-            held_bytes += _TOPIC_HELD_BYTES + row_held_bytes * len(named) + metadata_bytes
-        sizes.append(size)
-    return sizes, held_bytes
+def _all_measured(group_id: str, state: GroupState) -> tuple[int, int]:
+    """Return the size of a part of the response, and that of the `Fetched`."""
+    size, held_bytes = 0, _UNSTABLE_BYTES * state.offsets.pending_count(group_id)
+    for offsets in state.offsets.topics(group_id).values():
+        metadata_bytes = sum(encoded_length_max(one.metadata) for one in offsets.values())
+        size += ROW_BYTES * (1 + len(offsets)) + metadata_bytes
+        held_bytes += _TOPIC_HELD_BYTES + _HELD_BYTES * len(offsets) + metadata_bytes
+    return size, held_bytes
 
 
-def _metadata_bytes(offsets: Iterable[Committed]) -> int:
-    return sum(encoded_length_max(one.metadata) for one in offsets)
+def _named_measured(
+    group_id: str, named: Mapping[str, Counter[int]], state: GroupState
+) -> tuple[int, int]:
+    """Return the size of the metadata in all parts of the response, and that of the `Fetched`."""
+    size, held_bytes = 0, _UNSTABLE_BYTES * state.offsets.pending_count(group_id)
+    for _, times, offsets in _selected(group_id, named, state):
+        held_bytes += _TOPIC_HELD_BYTES + _HELD_BYTES * len(offsets)
+        for partition, committed in offsets.items():
+            metadata_bytes = encoded_length_max(committed.metadata)
+            size += metadata_bytes * times[partition]
+            held_bytes += metadata_bytes
+    held_bytes += _TOPIC_HELD_BYTES * len(named)
+    return size, held_bytes
+
+
+def _selected(
+    group_id: str, named: Mapping[str, Counter[int]], state: GroupState
+) -> Iterator[tuple[str, Counter[int], Mapping[int, Committed]]]:
+    """Yield each named topic with offsets, how often its partitions are named, and the offsets of
+    the named partitions.
+    """
+    found = state.offsets.topics(group_id)
+    for topic in named if len(named) <= len(found) else found:
+        if topic in named and topic in found:
+            times, offsets = named[topic], found[topic]
+            smaller = times if len(times) <= len(offsets) else offsets
+            chosen = {at: offsets[at] for at in smaller if at in times and at in offsets}
+            yield topic, times, chosen
 
 
 def _fetched(
-    group_id: str, wanted: Sequence[Wanted], refused: Mapping[Reader, int], state: GroupState
+    group_id: str,
+    named: Mapping[str, Counter[int]] | None,
+    refused: Mapping[Reader, int],
+    state: GroupState,
 ) -> Fetched:
-    if wanted[0].topics is None:
-        offsets = dict(current_offsets(state, group_id))
+    pending = state.offsets.pending_places(group_id)
+    if named is None:
+        offsets = dict(current_offsets(state, state.offsets.topics(group_id)))
         topic_ids = {name: state.topic_id(name) for name in offsets}
-        return Fetched(offsets, state.offsets.pending_places(group_id), topic_ids, refused)
-    named: dict[str, list[Sequence[int]]] = {}
-    for one in wanted:
-        for topic in one.topics or ():
-            if topic.name is not None:
-                named.setdefault(topic.name, []).append(topic.partitions)
-    offsets = dict(current_offsets(state, group_id, named))
+        return Fetched(offsets, pending, topic_ids, refused)
+    chosen = {topic: found for topic, _, found in _selected(group_id, named, state)}
+    offsets = dict(current_offsets(state, chosen))
     topic_ids = {name: state.topic_id(name) for name in named}
-    unstable = frozenset(_unstable(group_id, named, state))
+    unstable = frozenset(place for place in pending if place[1] in named.get(place[0], ()))
     return Fetched(offsets, unstable, topic_ids, refused)
-
-
-def _unstable(
-    group_id: str, named: Mapping[str, Iterable[Sequence[int]]], state: GroupState
-) -> Iterator[TopicPartition]:
-    if not state.offsets.pending_count(group_id):
-        return
-    for name, lists in named.items():
-        for partitions in lists:
-            for partition in partitions:
-                if state.offsets.is_pending(group_id, name, partition):
-                    yield name, partition
