@@ -16,7 +16,7 @@ from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.quorum.raft_transport import Exchange, RepliedTo
 from pykafka_core.broker.runtime.requests.pending_request import RemoteRequest
-from pykafka_core.broker.runtime.services import found
+from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.broker.start.quorum_log import log_state
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
@@ -89,13 +89,13 @@ class LiveReplica:
         own = {"CONTROLLER": Endpoint("127.0.0.1", self.port)}
         projection = Projection(cast("CoreTypes", _core), key.node_id, BrokerConfigs({}))
         core.apply(projection.metadata_log(0, on_disk=True))
-        foundation = found(core)
-        self._completions, self._timers = foundation.completions, foundation.timers
-        self._requests, self._replies = foundation.requests, foundation.replies
+        services = create_services(core)
+        self._completions, self._timers = services.completions, services.timers
+        self._requests, self._replies = services.requests, services.replies
         self._driver = ReplicaDriver(
-            foundation,
+            services,
             exchange=(Exchange if is_candidate else Abstaining)(
-                foundation,
+                services,
                 envelope=Envelope(cluster_id, key, own),
                 voters={**peers, key.node_id: own["CONTROLLER"]},
                 parts=parts,

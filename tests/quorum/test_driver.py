@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.services import found
+from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.quorum.events import Request, Respond, Send
 from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.replica import begin
@@ -49,7 +49,7 @@ class Driven:
         self.ends.set()
         log = LogState.loaded(0, ())
         self.driver = ReplicaDriver(
-            found(cast("Core", self.core)),
+            create_services(cast("Core", self.core)),
             exchange=cast("Exchange", Silent()),
             initial=begin(ONE, tuple(voters), ElectionState(5, 2), log, now_ms=0, seed=1),
             persist=self._write,

@@ -11,7 +11,7 @@ from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.metadata.health import Replicas
 
 
-class Foundation(NamedTuple):
+class Services(NamedTuple):
     """Services shared by all control-plane components."""
 
     core: Core
@@ -23,9 +23,9 @@ class Foundation(NamedTuple):
     replicas: Replicas
 
 
-def found(core: Core) -> Foundation:
+def create_services(core: Core) -> Services:
     """Create the services of a node's control plane."""
     faults = Faults(core.now_ns)
     replies: Replies = []
     requests = OpenRequests(core, faults, replies)
-    return Foundation(core, faults, Completions(), Timers(faults), replies, requests, Replicas())
+    return Services(core, faults, Completions(), Timers(faults), replies, requests, Replicas())

@@ -14,7 +14,7 @@ from pykafka_core.broker.runtime.requests.calls import new_producer_id
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.unread import Unread
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.state_logging import Levels
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.storage.reserve import Reserve
@@ -43,7 +43,7 @@ class ControlPlane(NamedTuple):
 
 
 def assemble(
-    foundation: Foundation,
+    services: Services,
     *,
     node: Node,
     quorum: QuorumPort,
@@ -52,7 +52,7 @@ def assemble(
     membership: "Membership | None" = None,
 ) -> ControlPlane:
     """Create the components that handle requests."""
-    core, faults, completions, timers, replies, requests, replicas = foundation
+    core, faults, completions, timers, replies, requests, replicas = services
     producer_ids = ProducerIds()
     contexts = Contexts(core, node, quorum, publisher, producer_ids, replicas)
     maintenance = Maintenance(

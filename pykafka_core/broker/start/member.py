@@ -24,7 +24,7 @@ from pykafka_core.broker.runtime.membership.periodic_elections import leader_pas
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.quorum.raft_transport import Exchange
-from pykafka_core.broker.runtime.services import found
+from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.start.control_plane import assemble
@@ -80,7 +80,7 @@ class _MemberStart:
         self._directory = plan.directory
         self._identity = plan.identity
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
-        self._foundation = found(core)
+        self._services = create_services(core)
         self._joined = Latch()
         self._parts = SnapshotParts(plan.directory)
         check_member(plan)
@@ -106,29 +106,29 @@ class _MemberStart:
             projection=self._projection,
             node_id=self._identity.node_id,
             replay=loaded.replay,
-            faults=self._foundation.faults,
+            faults=self._services.faults,
             snapshots=(snapshots := self._snapshots(driver)),
         )
         bound, endpoints = listen(core, start)
         channel = ControllerChannel(
-            self._foundation,
+            self._services,
             lambda: exchange.endpoint(driver.quorum.leader_id),
             self._plan.settings.int("controller.socket.timeout.ms"),
         )
         control = assemble(
-            self._foundation,
+            self._services,
             node=self._plan.node,
             quorum=driver,
             publisher=publisher,
             reserve=self._directory.reserve,
             membership=Membership(
-                self._foundation,
+                self._services,
                 driver=driver,
                 publisher=publisher,
                 lifecycle=(
                     self._lifecycle(channel, publisher, endpoints) if start.is_broker else None
                 ),
-                forwarding=Forwarding(channel, self._foundation.requests),
+                forwarding=Forwarding(channel, self._services.requests),
                 channel=channel,
                 role=self._role(driver, publisher),
                 registration=self._registration(channel, place),
@@ -153,7 +153,7 @@ class _MemberStart:
             directory=self._directory,
             settings=self._plan.settings,
             id_at=driver.snapshot_id,
-            new_token=lambda: self._foundation.completions.open(report_kept),
+            new_token=lambda: self._services.completions.open(report_kept),
             bytes_before=0,
             quorum=driver.quorum_records,
             taken=lambda snapshot_id: driver.tell(SnapshotTaken(snapshot_id)),
@@ -187,7 +187,7 @@ class _MemberStart:
     def _exchange(self, place: QuorumPlace) -> Exchange:
         own = place.own.endpoints if place.own is not None else ()
         return Exchange(
-            self._foundation,
+            self._services,
             envelope=Envelope(
                 self._identity.cluster_id,
                 self._key,
@@ -208,7 +208,7 @@ class _MemberStart:
         # Kept until this node is the active controller; an unreadable directory is rejected now.
         formatted = formatted_records(self._directory)
         return ControllerRole(
-            self._foundation,
+            self._services,
             first_records=formatted or bootstrap_records(),
             driver=driver,
             publisher=publisher,
@@ -227,7 +227,7 @@ class _MemberStart:
         if place.own is None:
             return None
         registering = Registering(self._identity.node_id, self._plan.new_id(), _controllers(place))
-        return ControllerRegistration(self._foundation, channel=channel, registering=registering)
+        return ControllerRegistration(self._services, channel=channel, registering=registering)
 
     def _driver(self, exchange: Exchange, place: QuorumPlace, next_offset: int) -> ReplicaDriver:
         settings, core = self._plan.settings, self._core
@@ -256,7 +256,7 @@ class _MemberStart:
             own=place.own,
         )
         return ReplicaDriver(
-            self._foundation,
+            self._services,
             exchange=exchange,
             initial=begun,
             persist=self._directory.write_election,
@@ -283,7 +283,7 @@ class _MemberStart:
             session_ms=settings.int("broker.session.timeout.ms"),
         )
         return Lifecycle(
-            self._foundation,
+            self._services,
             channel=channel,
             joining=joining,
             metadata_offset=lambda: publisher.image.offset,

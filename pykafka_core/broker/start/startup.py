@@ -22,7 +22,7 @@ from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
-from pykafka_core.broker.runtime.services import found
+from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.listeners import listen
 from pykafka_core.broker.start.loading import (
@@ -100,8 +100,8 @@ class _Startup:
         self._plan = plan
         self._identity = plan.identity
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
-        self._foundation = found(core)
-        self._completions = self._foundation.completions
+        self._services = create_services(core)
+        self._completions = self._services.completions
         self._reserve = plan.directory.reserve if plan.directory else None
 
     def run(self) -> Started:
@@ -135,7 +135,7 @@ class _Startup:
             projection=self._projection,
             node_id=self._identity.node_id,
             replay=loaded.replay,
-            faults=self._foundation.faults,
+            faults=self._services.faults,
             snapshots=(snapshots := self._snapshots(directory, epoch, loaded, quorum)),
         )
         publisher.publish_whole()
@@ -165,7 +165,7 @@ class _Startup:
         snapshots: Snapshots | None,
     ) -> Started:
         control = assemble(
-            self._foundation,
+            self._services,
             node=self._plan.node,
             quorum=quorum,
             publisher=publisher,

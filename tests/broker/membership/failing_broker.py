@@ -9,7 +9,7 @@ from pykafka_core._core import DiskState, Maintained, PartitionState
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.membership.assignments import PAUSE_NS, Assignments
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
-from pykafka_core.broker.runtime.services import found
+from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import KafkaStorageError
@@ -95,14 +95,14 @@ class FailingBroker(AskedChannel):
         self.requests: list[Message] = []
         self.comparisons_count = 0
         self.core = _Core()
-        self._foundation = found(cast("Core", self.core))
+        self._services = create_services(cast("Core", self.core))
         self.begin()
 
     def begin(self) -> None:
         """A process of the broker serves."""
-        self._foundation = found(cast("Core", self.core))
+        self._services = create_services(cast("Core", self.core))
         lifecycle = Lifecycle(
-            self._foundation,
+            self._services,
             channel=cast("ControllerChannel", self),
             joining=Joining(
                 identity=Identity(CLUSTER_ID, OWN, directory(OWN)),
@@ -120,7 +120,7 @@ class FailingBroker(AskedChannel):
         lifecycle.epoch = self.world.processes[OWN].epoch
         publisher = _Publisher(lambda: self.world.image, BrokerConfigs({}))
         self.assignments = Assignments(
-            self._foundation,
+            self._services,
             channel=cast("ControllerChannel", self),
             lifecycle=lifecycle,
             publisher=cast("Publisher", publisher),
@@ -154,7 +154,7 @@ class FailingBroker(AskedChannel):
     def turn(self) -> None:
         """The control thread takes one turn."""
         self.core.clock_ns += PAUSE_NS
-        self._foundation.timers.run(self.core.now_ns())
+        self._services.timers.run(self.core.now_ns())
 
     def fill_disk(self) -> None:
         """No write finds space from now on."""
@@ -178,7 +178,7 @@ class FailingBroker(AskedChannel):
     def note_partition_only(self, index: int, *faults: "LogFault") -> None:
         """Report a partition without a turn of the control thread."""
         event = PartitionState(TOPIC_ID, index, dict.fromkeys(faults, "a reason"))
-        self._foundation.replicas.note((TOPIC_ID, index), event.faults)
+        self._services.replicas.note((TOPIC_ID, index), event.faults)
         self.assignments.note_partition(event)
 
     def has_lost(self, index: int = 0) -> bool:
@@ -199,5 +199,5 @@ class FailingBroker(AskedChannel):
         for event in self.core.wait(0):
             assert isinstance(event, Maintained)
             completed = Completed(event.error_code, event.offset)
-            self._foundation.completions.complete(event.token, completed)
-        self._foundation.timers.run(self.core.now_ns())
+            self._services.completions.complete(event.token, completed)
+        self._services.timers.run(self.core.now_ns())

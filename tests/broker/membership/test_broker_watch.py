@@ -13,7 +13,7 @@ from pykafka_core.broker.runtime.membership.broker_liveness import (
     BrokerWatch,
 )
 from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
-from pykafka_core.broker.runtime.services import found
+from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.errors import (
     DuplicateBrokerRegistrationError,
     KafkaStorageError,
@@ -36,10 +36,10 @@ class Watch:
         self.world = ClusterWorld([BROKER])
         self.core = FakeCore()
         self.core.clock_ns = self.world.now_ns
-        self._foundation = found(cast("Core", self.core))
+        self._services = create_services(cast("Core", self.core))
         self._asked: list[LocalRequest] = []
         self._watch = BrokerWatch(
-            self._foundation, node_id=1, listener="internal", ask=self._asked.append
+            self._services, node_id=1, listener="internal", ask=self._asked.append
         )
         (at,) = self.world.image.brokers[BROKER].endpoints
         self._peer = PURPOSE, at.host, at.port
@@ -82,7 +82,7 @@ class Watch:
 
     def pass_ns(self, ns: int) -> None:
         self.core.clock_ns += ns
-        self._foundation.timers.run(self.core.clock_ns)
+        self._services.timers.run(self.core.clock_ns)
         self._handle()
 
     def refuse(self, error_code: int) -> None:
@@ -100,7 +100,7 @@ class Watch:
         for event in self.core.wait(self.core.clock_ns):
             assert isinstance(event, Replied)
             completed = Completed(event.error_code, -1, event)
-            self._foundation.completions.complete(event.token, completed)
+            self._services.completions.complete(event.token, completed)
 
 
 @pytest.fixture

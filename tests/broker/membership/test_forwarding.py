@@ -10,7 +10,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 )
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.requests.pending_request import RemoteRequest, admitted
-from pykafka_core.broker.runtime.services import Foundation, found
+from pykafka_core.broker.runtime.services import Services, create_services
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import RequestTimedOutError
 from pykafka_core.handlers.registry import BY_KEY
@@ -26,43 +26,43 @@ CREATE_TOPICS = 19
 
 def _forwarded(
     attempt_ms: int = ATTEMPT_MS, leader: Endpoint | None = None
-) -> tuple[FakeCore, Foundation, RemoteRequest]:
+) -> tuple[FakeCore, Services, RemoteRequest]:
     """Send a client's request to a node without a known controller, or whose controller does not
     respond.
     """
     core = FakeCore()
     core.peers.add(("controller", "host", 9093))
-    foundation = found(cast("Core", core))
+    services = create_services(cast("Core", core))
     event = request(id=7, api_key=CREATE_TOPICS, api_version=7, body=b"as the client sent it")
-    asked = admitted(event, BY_KEY, foundation.core, foundation.replies)
+    asked = admitted(event, BY_KEY, services.core, services.replies)
     assert asked is not None
-    foundation.requests.begin(asked)
-    channel = ControllerChannel(foundation, lambda: leader, attempt_ms)
-    Forwarding(channel, foundation.requests).take(asked)
-    return core, foundation, asked
+    services.requests.begin(asked)
+    channel = ControllerChannel(services, lambda: leader, attempt_ms)
+    Forwarding(channel, services.requests).take(asked)
+    return core, services, asked
 
 
-def _pass_ms(core: FakeCore, foundation: Foundation, ms: int) -> None:
+def _pass_ms(core: FakeCore, services: Services, ms: int) -> None:
     core.clock_ns += ms * NS_PER_MS
-    foundation.timers.run(core.clock_ns)
+    services.timers.run(core.clock_ns)
 
 
 def test_request_of_a_closed_connection_is_not_retried() -> None:
-    core, foundation, _ = _forwarded()
-    _pass_ms(core, foundation, 100)
-    assert len(foundation.timers) == 1
-    foundation.requests.cancel(7)
-    _pass_ms(core, foundation, 100)
-    assert len(foundation.timers) == 0
+    core, services, _ = _forwarded()
+    _pass_ms(core, services, 100)
+    assert len(services.timers) == 1
+    services.requests.cancel(7)
+    _pass_ms(core, services, 100)
+    assert len(services.timers) == 0
 
 
 def test_request_without_a_controller_closes_its_connection_at_its_timeout() -> None:
-    core, foundation, asked = _forwarded()
+    core, services, asked = _forwarded()
     for _ in range(TIMEOUT_MS // 100 - 1):
-        _pass_ms(core, foundation, 100)
-    assert foundation.requests.is_open(asked)
-    _pass_ms(core, foundation, 100)
-    assert not foundation.requests.is_open(asked)
+        _pass_ms(core, services, 100)
+    assert services.requests.is_open(asked)
+    _pass_ms(core, services, 100)
+    assert not services.requests.is_open(asked)
     assert core.closed_connections == {1: RequestTimedOutError.text}
 
 
@@ -71,6 +71,6 @@ def test_each_attempt_has_its_own_timeout(attempt_ms: int, timeout_ms: int) -> N
     """``controller.socket.timeout.ms``: a silent controller may have a successor before the request
     times out.
     """
-    core, foundation, asked = _forwarded(attempt_ms, Endpoint("host", 9093))
+    core, services, asked = _forwarded(attempt_ms, Endpoint("host", 9093))
     assert [sent.timeout_ms for sent in core.sent.values()] == [timeout_ms]
-    assert foundation.requests.is_open(asked)
+    assert services.requests.is_open(asked)

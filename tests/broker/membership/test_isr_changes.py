@@ -9,7 +9,7 @@ import pytest
 
 from pykafka_core._core import Replica
 from pykafka_core.broker.runtime.membership.alter_partition_manager import RETRY_NS, IsrChanges
-from pykafka_core.broker.runtime.services import found
+from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.errors import (
     FencedLeaderEpochError,
     IneligibleReplicaError,
@@ -59,9 +59,9 @@ class Leader(AskedChannel):
         super().__init__()
         self.world = world
         self.core = _Core()
-        self._foundation = found(cast("Core", self.core))
+        self._services = create_services(cast("Core", self.core))
         self._changes = IsrChanges(
-            self._foundation,
+            self._services,
             channel=cast("ControllerChannel", self),
             broker=lambda: (LEADER, world.processes[LEADER].epoch),
             image=lambda: world.image,
@@ -79,7 +79,7 @@ class Leader(AskedChannel):
 
     def pass_ns(self, ns: int) -> None:
         self.core.clock_ns += ns
-        self._foundation.timers.run(self.core.clock_ns)
+        self._services.timers.run(self.core.clock_ns)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
-from pykafka_core.broker.runtime.services import found
+from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import DuplicateBrokerRegistrationError, StaleBrokerEpochError
 from pykafka_core.protocol.messages import (
@@ -43,10 +43,10 @@ class _Joins(AskedChannel):
         self.offset = EPOCH - 1
         self.cordoned: tuple[bytes, ...] | None = None
         self.core = _Core()
-        self._foundation = found(cast("Core", self.core))
-        self.replicas = self._foundation.replicas
+        self._services = create_services(cast("Core", self.core))
+        self.replicas = self._services.replicas
         self.lifecycle = Lifecycle(
-            self._foundation,
+            self._services,
             channel=cast("ControllerChannel", self),
             joining=JOINING,
             metadata_offset=lambda: self.offset,
@@ -71,7 +71,7 @@ class _Joins(AskedChannel):
     def pass_ms(self, ms: int) -> None:
         """Let time pass, and run the timers that are due."""
         self.core.clock_ns += ms * 1_000_000
-        self._foundation.timers.run(self.core.clock_ns)
+        self._services.timers.run(self.core.clock_ns)
 
     @property
     def cordoned_in_heartbeats(self) -> list[list[bytes] | None]:
@@ -149,15 +149,15 @@ def test_silent_controller_is_asked_again_like_one_that_rejects() -> None:
 
 def test_controller_counts_as_missing_from_a_session_without_a_reply_to_the_next_reply() -> None:
     broker = _Joins()
-    found = [broker.replicas.lacks_controller]
+    create_services = [broker.replicas.lacks_controller]
     for response in (None, BrokerRegistrationResponse(broker_epoch=EPOCH), None):
         broker.pass_ms(100)
         broker.respond(response)
-        found.append(broker.replicas.lacks_controller)
+        create_services.append(broker.replicas.lacks_controller)
     broker.pass_ms(JOINING.heartbeat_ms)
     broker.respond(BrokerHeartbeatResponse(error_code=StaleBrokerEpochError.code))
-    found.append(broker.replicas.lacks_controller)
-    assert found == [False, True, False, True, False]
+    create_services.append(broker.replicas.lacks_controller)
+    assert create_services == [False, True, False, True, False]
 
 
 def test_broker_that_has_to_register_again_retries_soon() -> None:

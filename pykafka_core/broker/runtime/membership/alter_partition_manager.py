@@ -12,7 +12,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.errors import (
     FencedLeaderEpochError,
     IneligibleReplicaError,
@@ -63,7 +63,7 @@ class IsrChanges:
     """Sends the proposals of the partitions that this broker leads. Belongs to the control thread.
 
     Args:
-        foundation: Has the core and the timers.
+        services: Has the core and the timers.
         channel: Sends to the active controller.
         broker: Returns the id and the epoch of this broker.
         image: Returns the committed image.
@@ -71,14 +71,14 @@ class IsrChanges:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         channel: ControllerChannel,
         broker: Callable[[], tuple[int, int]],
         image: Callable[[], MetadataImage],
     ) -> None:
-        self._core = foundation.core
-        self._timers = foundation.timers
+        self._core = services.core
+        self._timers = services.timers
         self._channel = channel
         self._broker = broker
         self._image = image

@@ -20,7 +20,7 @@ from pykafka_core.broker.runtime.membership.resignation import (
     Resignation,
 )
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS, advanced
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.safe_logging import GuardedLogger
@@ -61,7 +61,7 @@ class Assignments:
     """One broker's requests. Belongs to the control thread.
 
     Args:
-        foundation: Has the core, whose disk it is.
+        services: Has the core, whose disk it is.
         channel: To the active controller.
         lifecycle: This broker's membership.
         publisher: Has the committed image and the settings.
@@ -73,15 +73,15 @@ class Assignments:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         channel: ControllerChannel,
         lifecycle: Lifecycle,
         publisher: Publisher,
     ) -> None:
-        self._core = foundation.core
-        self._completions = foundation.completions
-        self._timers = foundation.timers
+        self._core = services.core
+        self._completions = services.completions
+        self._timers = services.timers
         self._channel = channel
         self._lifecycle = lifecycle
         self._publisher = publisher
@@ -89,12 +89,12 @@ class Assignments:
         self._session_ms = joining.session_ms
         self._stall_ms_max = max(joining.session_ms - 2 * joining.heartbeat_ms, 1)
         self._quick_ms = max(self._stall_ms_max // QUICK_PART, 1)
-        self._replicas = foundation.replicas
+        self._replicas = services.replicas
         self._resignation = Resignation(
             lifecycle.node_id,
             joining.identity.directory_id,
             joining.heartbeat_ms * NS_PER_MS,
-            foundation.replicas,
+            services.replicas,
         )
         self._is_watching = True
         """Whether there may be changes; an earlier process may have reported lost replicas."""

@@ -20,7 +20,7 @@ from functools import partial
 
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.errors import NONE, ListenerNotFoundError, RequestTimedOutError
 from pykafka_core.handlers.cluster.stale_brokers import fence_gone
 from pykafka_core.handlers.context import ActiveController
@@ -56,7 +56,7 @@ class BrokerWatch:
     Belongs to the control thread.
 
     Args:
-        foundation: Has the connections.
+        services: Has the connections.
         node_id: This node, which is not watched.
         listener: The brokers' listener to connect to.
         ask: Submits a request that this node decides.
@@ -64,13 +64,13 @@ class BrokerWatch:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         node_id: int,
         listener: str,
         ask: Callable[[LocalRequest], None],
     ) -> None:
-        self._foundation = foundation
+        self._services = services
         self._node_id = node_id
         self._listener = listener.upper()
         self._ask = ask
@@ -84,7 +84,7 @@ class BrokerWatch:
             return
         is_first = self._known is None
         self._known, self._active = image, active
-        now_ns = self._foundation.core.now_ns()
+        now_ns = self._services.core.now_ns()
         for node_id in [node for node in self._watched if node not in image.brokers]:
             self._drop(node_id)
         for broker in image.brokers.values():
@@ -108,15 +108,15 @@ class BrokerWatch:
             self._wait(broker.node_id, watched)
 
     def _drop(self, node_id: int) -> None:
-        self._foundation.core.disconnect(self._watched.pop(node_id).peer)
+        self._services.core.disconnect(self._watched.pop(node_id).peer)
 
     def _wait(self, node_id: int, watched: _Watched) -> None:
         if self._watched.get(node_id) is watched:
-            token = self._foundation.completions.open(partial(self._on_ended, node_id, watched))
+            token = self._services.completions.open(partial(self._on_ended, node_id, watched))
             if watched.was_seen:
-                self._foundation.core.watch(token, watched.peer, LASTS_MS)
+                self._services.core.watch(token, watched.peer, LASTS_MS)
             else:
-                self._foundation.core.send(token, watched.peer, *API_VERSIONS, b"", RESPONSE_MS)
+                self._services.core.send(token, watched.peer, *API_VERSIONS, b"", RESPONSE_MS)
 
     def _on_ended(self, node_id: int, watched: _Watched, ended: Completed) -> None:
         if self._watched.get(node_id) is not watched:
@@ -131,7 +131,7 @@ class BrokerWatch:
             return
         has_lasted = ended.error_code == RequestTimedOutError.code
         if not has_lasted and self._active is not None:
-            active, now_ns = self._active, self._foundation.core.now_ns()
+            active, now_ns = self._active, self._services.core.now_ns()
             active.sessions = active.sessions.doubted(node_id, watched.epoch, now_ns)
         if has_lasted:
             watched.pause_ns = PAUSE_NS
@@ -139,9 +139,9 @@ class BrokerWatch:
 
     def _pause(self, node_id: int, watched: _Watched) -> None:
         """Open the next connection after the pause, and double the pause."""
-        due_ns = self._foundation.core.now_ns() + watched.pause_ns
+        due_ns = self._services.core.now_ns() + watched.pause_ns
         watched.pause_ns = min(2 * watched.pause_ns, PAUSE_NS_MAX)
-        self._foundation.timers.once(
+        self._services.timers.once(
             "the watch on a broker", due_ns, partial(self._wait, node_id, watched)
         )
 

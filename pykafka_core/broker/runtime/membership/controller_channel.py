@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.interbroker.broker_channel import lower_version
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import NotControllerError
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
@@ -51,17 +51,17 @@ class ControllerChannel:
     """Sends requests to the leader of the metadata quorum.
 
     Args:
-        foundation: Has the core that sends, the clock, and the timers of further attempts.
+        services: Has the core that sends, the clock, and the timers of further attempts.
         leader: Returns the endpoint of the leader; None if the leader is unknown.
         attempt_ms: How long one attempt waits for its response (``controller.socket.timeout.ms``).
     """
 
     def __init__(
-        self, foundation: Foundation, leader: Callable[[], Endpoint | None], attempt_ms: int
+        self, services: Services, leader: Callable[[], Endpoint | None], attempt_ms: int
     ) -> None:
-        self._core = foundation.core
-        self._completions = foundation.completions
-        self._timers = foundation.timers
+        self._core = services.core
+        self._completions = services.completions
+        self._timers = services.timers
         self._leader = leader
         self._attempt_ms = max(1, attempt_ms)
 

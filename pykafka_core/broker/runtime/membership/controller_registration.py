@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.errors import error_of
@@ -49,16 +49,16 @@ class ControllerRegistration:
     """One controller's registration. Belongs to the control thread.
 
     Args:
-        foundation: Has the clock, and the timer of the next attempt.
+        services: Has the clock, and the timer of the next attempt.
         channel: Sends to the active controller.
         registering: The content of the registration.
     """
 
     def __init__(
-        self, foundation: Foundation, *, channel: ControllerChannel, registering: Registering
+        self, services: Services, *, channel: ControllerChannel, registering: Registering
     ) -> None:
-        self._core = foundation.core
-        self._timers = foundation.timers
+        self._core = services.core
+        self._timers = services.timers
         self._channel = channel
         self._registering = registering
         self._image: MetadataImage | None = None

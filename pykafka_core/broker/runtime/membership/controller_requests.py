@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 )
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.errors import CoordinatorNotAvailableError, TopicAlreadyExistsError
 from pykafka_core.handlers.context import ProducerIds
 from pykafka_core.handlers.outcome import MetadataWrite, Reply
@@ -42,7 +42,7 @@ class Prerequisites:
     """Requests topics and blocks of producer ids from the active controller.
 
     Args:
-        foundation: Has the timers of further checks.
+        services: Has the timers of further checks.
         channel: Sends to the active controller.
         jobs: Decides a request again, and responds to it.
         producer_ids: The producer ids that this broker may assign.
@@ -52,7 +52,7 @@ class Prerequisites:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         channel: ControllerChannel,
         jobs: Jobs,
@@ -60,8 +60,8 @@ class Prerequisites:
         broker: Callable[[], tuple[int, int]],
         has_topic: Callable[[str], bool],
     ) -> None:
-        self._core = foundation.core
-        self._timers = foundation.timers
+        self._core = services.core
+        self._timers = services.timers
         self._channel = channel
         self._jobs = jobs
         self._producer_ids = producer_ids

@@ -24,7 +24,7 @@ from pykafka_core.broker.runtime.requests.pending_request import (
     RemoteRequest,
     admitted,
 )
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.errors import InvalidRequestError, NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one
@@ -65,7 +65,7 @@ class ControllerRole:
     """The controller part of one node. Belongs to the control thread.
 
     Args:
-        foundation: The foundation of its control plane.
+        services: The services of its control plane.
         driver: Its replica of the metadata quorum.
         publisher: Has the committed image.
         first_records: The first records of a new cluster.
@@ -78,7 +78,7 @@ class ControllerRole:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         driver: ReplicaDriver,
         publisher: Publisher,
@@ -88,15 +88,15 @@ class ControllerRole:
         passes: Sequence[LeaderPass],
         watched_listener: str | None,
     ) -> None:
-        self._foundation = foundation
+        self._services = services
         self._driver = driver
         self._publisher = publisher
         self._bootstrap = first_records
         self._session_ns = session_ms * NS_PER_MS
         self.listeners = frozenset(listeners)
-        self._passes = LeaderPasses(foundation, passes, self._ask)
+        self._passes = LeaderPasses(services, passes, self._ask)
         self._watch = watched_listener and BrokerWatch(
-            foundation, node_id=driver.quorum.key.node_id, listener=watched_listener, ask=self._ask
+            services, node_id=driver.quorum.key.node_id, listener=watched_listener, ask=self._ask
         )
         self._timer: Timer | None = None
         self._epoch = -1
@@ -110,14 +110,14 @@ class ControllerRole:
 
     def take(self, event: "_core.Request") -> None:
         """Handle a request of a controller listener."""
-        asked = admitted(event, ROWS, self._foundation.core, self._foundation.replies)
+        asked = admitted(event, ROWS, self._services.core, self._services.replies)
         if asked is None:
             return
         row = ROWS[event.api_key]
         if row is ENVELOPE:
             self._open_envelope(asked)
             return
-        self._foundation.requests.begin(asked)
+        self._services.requests.begin(asked)
         if row.owner is Owner.QUORUM or row.api_key in VOTER_APIS:
             self._driver.take(asked)
         elif row.owner is Owner.IMAGE:
@@ -128,7 +128,7 @@ class ControllerRole:
             self._respond(asked, _not_controller(row))
 
     def _open_envelope(self, outer: RemoteRequest) -> None:
-        requests = self._foundation.requests
+        requests = self._services.requests
         if not self._driver.leads:
             requests.begin(outer)
             self._respond(outer, EnvelopeResponse(error_code=NotControllerError.code))
@@ -150,9 +150,9 @@ class ControllerRole:
 
     def _respond(self, asked: PendingRequest, message: Message | None) -> None:
         if message is None:
-            self._foundation.requests.abandon(asked, NotControllerError.code)
+            self._services.requests.abandon(asked, NotControllerError.code)
         else:
-            run_to_end(self._foundation.requests.respond(asked, message))
+            run_to_end(self._services.requests.respond(asked, message))
 
     # The active controller.
 
@@ -178,7 +178,7 @@ class ControllerRole:
 
     def _begin(self) -> None:
         """Start all sessions again: the log does not contain those of the previous controller."""
-        now_ns = self._foundation.core.now_ns()
+        now_ns = self._services.core.now_ns()
         self._contexts.active = ActiveController(BrokerSessions(self._session_ns, now_ns))
         self._begin_cluster()
         self._passes.begin()
@@ -206,7 +206,7 @@ class ControllerRole:
             return
         deadline_ns = active.sessions.deadline_ns(self._publisher.image.brokers.values())
         if deadline_ns is not None:
-            self._timer = self._foundation.timers.once(
+            self._timer = self._services.timers.once(
                 "the session of a broker", deadline_ns + NS_PER_MS, self._fence
             )
 
@@ -222,11 +222,11 @@ class ControllerRole:
             again.cancel()
 
     def _later(self, name: str, action: Callable[[], object]) -> Timer:
-        due_ns = self._foundation.core.now_ns() + RETRY_MS * NS_PER_MS
-        return self._foundation.timers.once(name, due_ns, action)
+        due_ns = self._services.core.now_ns() + RETRY_MS * NS_PER_MS
+        return self._services.timers.once(name, due_ns, action)
 
     def _ask(self, request: LocalRequest) -> None:
-        self._foundation.requests.begin(request)
+        self._services.requests.begin(request)
         self._controller.take(request)
 
 

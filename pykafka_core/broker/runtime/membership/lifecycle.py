@@ -14,7 +14,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.storage.identity import Identity
@@ -87,7 +87,7 @@ class Lifecycle:
     """One broker's membership. Belongs to the control thread.
 
     Args:
-        foundation: Has the clock, the timer of the next heartbeat, and the health of this node.
+        services: Has the clock, the timer of the next heartbeat, and the health of this node.
         channel: Sends to the active controller.
         joining: The content of the registration.
         metadata_offset: Returns the offset of the last record in this broker's image; -1 if the
@@ -100,7 +100,7 @@ class Lifecycle:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         channel: ControllerChannel,
         joining: Joining,
@@ -108,14 +108,14 @@ class Lifecycle:
         cordoned: Callable[[], tuple[bytes, ...] | None],
         refused: Callable[[str], object],
     ) -> None:
-        self._core = foundation.core
-        self._timers = foundation.timers
+        self._core = services.core
+        self._timers = services.timers
         self._channel = channel
         self.joining = joining
         self._metadata_offset = metadata_offset
         self._cordoned = cordoned
         self._refused = refused
-        self._replicas = foundation.replicas
+        self._replicas = services.replicas
         self._timer: Timer | None = None
         self._is_leaving = False
         self._last_refusal = 0

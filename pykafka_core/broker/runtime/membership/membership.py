@@ -25,7 +25,7 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.pending_request import PendingRequest, RemoteRequest
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers.context import ProducerIds
 from pykafka_core.metadata.image.image import MetadataImage
@@ -35,7 +35,7 @@ class Membership:
     """One node of a cluster. Belongs to the control thread, except for `leave`.
 
     Args:
-        foundation: The foundation of its control plane.
+        services: The services of its control plane.
         driver: Its replica of the metadata quorum.
         publisher: Has the committed image.
         lifecycle: The membership of its broker; None if the node is only a controller.
@@ -51,7 +51,7 @@ class Membership:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         driver: ReplicaDriver,
         publisher: Publisher,
@@ -63,7 +63,7 @@ class Membership:
         check: Callable[[MetadataImage], object],
         serve: Callable[[], object],
     ) -> None:
-        self._foundation = foundation
+        self._services = services
         self._channel = channel
         self.role = role
         self._driver = driver
@@ -74,7 +74,7 @@ class Membership:
         self._check = check
         self._serve: Callable[[], object] | None = serve
         self.isr = IsrChanges(
-            foundation,
+            services,
             channel=channel,
             broker=self._broker,
             image=lambda: publisher.image,
@@ -82,7 +82,7 @@ class Membership:
         self.assignments = (
             None
             if lifecycle is None
-            else Assignments(foundation, channel=channel, lifecycle=lifecycle, publisher=publisher)
+            else Assignments(services, channel=channel, lifecycle=lifecycle, publisher=publisher)
         )
         self._has_begun = False
         self._known_offset = -1
@@ -99,7 +99,7 @@ class Membership:
         if self.role is not None:
             self.role.use(controller, jobs, contexts)
         prerequisites = Prerequisites(
-            self._foundation,
+            self._services,
             channel=self._channel,
             jobs=jobs,
             producer_ids=producer_ids,
@@ -134,7 +134,7 @@ class Membership:
         answered with it, and the broker that sent the envelope sends it again.
         """
         if isinstance(asked, EnvelopedRequest):
-            self._foundation.requests.abandon(asked, NotControllerError.code)
+            self._services.requests.abandon(asked, NotControllerError.code)
         elif isinstance(asked, RemoteRequest) and self.role_at(asked.caller.listener) is None:
             self._forwarding.take(asked)
         else:

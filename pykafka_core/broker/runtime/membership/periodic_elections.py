@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pykafka_core.broker.runtime.requests.pending_request import LocalRequest
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.timers import Timer
 from pykafka_core.errors import NONE
 from pykafka_core.handlers.context import Context
@@ -40,18 +40,18 @@ class LeaderPasses:
     """Runs the passes while a node is the active controller. Belongs to the control thread.
 
     Args:
-        foundation: Has the clock and the timers.
+        services: Has the clock and the timers.
         passes: See `leader_passes`.
         ask: Submits a request that this node decides.
     """
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         passes: Sequence[LeaderPass],
         ask: Callable[[LocalRequest], None],
     ) -> None:
-        self._foundation = foundation
+        self._services = services
         self._passes = passes
         self._ask = ask
         self._timers: list[Timer] = []
@@ -59,7 +59,7 @@ class LeaderPasses:
     def begin(self) -> None:
         """Start the timers; the first pass of each kind runs after its interval."""
         self.end()
-        timers, now_ns = self._foundation.timers, self._foundation.core.now_ns()
+        timers, now_ns = self._services.timers, self._services.core.now_ns()
         self._timers = [
             timers.every(made.name, made.interval_ms, now_ns, partial(self._make, made))
             for made in self._passes

@@ -18,7 +18,7 @@ from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
 from pykafka_core.broker.runtime.quorum.raft_transport import AskedQuorum, Exchange
 from pykafka_core.broker.runtime.quorum.snapshot_install import Installation
 from pykafka_core.broker.runtime.quorum.state_writes import StateWrites, Write
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
@@ -42,7 +42,7 @@ class ReplicaDriver:
     """The only owner of the replica's value; implements `QuorumPort`.
 
     Args:
-        foundation: Has the metadata log, the clocks, and the timer that wakes the loop at the
+        services: Has the metadata log, the clocks, and the timer that wakes the loop at the
             replica's deadline.
         exchange: Communicates with other replicas.
         initial: The initial replica and its first outputs.
@@ -55,7 +55,7 @@ class ReplicaDriver:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         exchange: Exchange,
         initial: tuple[Replica, list[events.ReplicaOutput]],
@@ -64,9 +64,9 @@ class ReplicaDriver:
         make_way: Callable[[], bool],
         next_offset: int = 0,
     ) -> None:
-        core, completions = foundation.core, foundation.completions
+        core, completions = services.core, services.completions
         self._core = core
-        self._timers = foundation.timers
+        self._timers = services.timers
         self._exchange = exchange
         self._states = StateWrites(core, persist, self._on_persisted)
         self._writes = LogWrites(core, completions, self.handle, make_way)

@@ -9,7 +9,7 @@ from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.quorum.cluster_id_mismatch import OtherClusters
 from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
-from pykafka_core.broker.runtime.services import Foundation
+from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts
 from pykafka_core.errors import (
@@ -84,7 +84,7 @@ class Exchange:
     """Sends a replica's requests and responses.
 
     Args:
-        foundation: Has the sockets, the log for Fetch responses, and the open requests.
+        services: Has the sockets, the log for Fetch responses, and the open requests.
         envelope: Common fields of all messages.
         voters: Initial addresses by node id. Addresses of voters are also learned from the log,
             that of the leader from responses and from its BeginQuorumEpoch.
@@ -94,16 +94,16 @@ class Exchange:
 
     def __init__(
         self,
-        foundation: Foundation,
+        services: Services,
         *,
         envelope: Envelope,
         voters: Mapping[int, Endpoint],
         parts: SnapshotParts,
         refused: Callable[[str], object],
     ) -> None:
-        self._core = foundation.core
-        self._completions = foundation.completions
-        self._requests = foundation.requests
+        self._core = services.core
+        self._completions = services.completions
+        self._requests = services.requests
         self._envelope = envelope
         self._endpoints = dict(voters)
         self._parts = parts
