@@ -256,7 +256,7 @@ impl PyLog {
 }
 
 /// Maximum attempts to read a log that another process compacts.
-const READS_MAX: usize = 16;
+const READS_MAX: usize = 100;
 
 impl PyLog {
     fn log(&self) -> Arc<Log> {

@@ -31,8 +31,10 @@ use crate::log::types::{LogOptions, OnDamage, Recovery};
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
 
-/// How often an open for reading tries again while other processes change the directory.
-const LOOKS_MAX: usize = 16;
+/// How often an open for reading tries again while other processes change the directory. A look
+/// takes some milliseconds. While a busy machine compacts a log continuously, most looks see a
+/// change, and 16 were not enough.
+const LOOKS_MAX: usize = 200;
 
 /// Pause before a second look at the damage of a log that has a writer. Kafka writes the cleaner
 /// checkpoint shortly after it has renamed the compacted files, and a busy machine delays that.
