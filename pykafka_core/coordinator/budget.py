@@ -6,11 +6,11 @@ takes one read; only the sizes of all others are returned. Once the request has 
 those, it reads them again with a `Budget` of that size.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-SMALL_BYTES_MAX = 16 << 10
-"""Bytes of the results of one request that are not reserved: they are part of the fixed cost of a
-connection."""
+UNRESERVED_BYTES_MAX = 16 << 10
+"""The results of a request, or a response, up to this size are not reserved: they are part of the
+fixed cost of a connection."""
 
 
 class Read:
@@ -35,14 +35,13 @@ class Budget:
 
     Args:
         bytes_max: Bytes for all results.
-        reads: Gets each read with a value, for `close`; None if the budget is not closed.
     """
 
     __slots__ = "_bytes_left", "_reads"
 
-    def __init__(self, bytes_max: int, reads: list[Read] | None = None) -> None:
+    def __init__(self, bytes_max: int) -> None:
         self._bytes_left = bytes_max
-        self._reads = reads
+        self._reads: list[Read] = []
 
     def read(self, size: int, held_bytes: int, make: Callable[[], object]) -> Read:
         """Return the size, and the value of ``make`` if it fits."""
@@ -50,20 +49,19 @@ class Budget:
         if held_bytes <= self._bytes_left:
             self._bytes_left -= held_bytes
             read.value = make()
-            if self._reads is not None:
-                self._reads.append(read)
+            self._reads.append(read)
         return read
 
-    def end(self) -> None:
-        """Measure all later reads only."""
-        self._bytes_left = -1
+    def end(self) -> int:
+        """Measure all later reads only; return the bytes that are left."""
+        bytes_left, self._bytes_left = self._bytes_left, -1
+        return bytes_left
 
-
-def close(budget: Budget, reads: Sequence[Read]) -> None:
-    """Release the values, also those in results that are not delivered yet."""
-    budget.end()
-    for read in reads:
-        read.value = None
+    def close(self) -> None:
+        """Release the values, also those in results that are not delivered yet."""
+        self.end()
+        for read in self._reads:
+            read.value = None
 
 
 def encoded_length_max(text: str | None) -> int:

@@ -26,13 +26,11 @@ def coordinate(
         run: Completes its waiter with the response or an error code.
         refused: Creates the response for an error code.
     """
-    partition = shard_of(context, GROUP_TOPIC, group_id)
-    if partition is None:
+    operation = group_operation(context, group_id, run)
+    if operation is None:
         return refused(CoordinatorNotAvailableError.code)
 
-    return ShardCalls(
-        [GroupOperation(partition, run)], lambda results: response_of(results[0], refused)
-    )
+    return ShardCalls([operation], lambda results: response_of(results[0], refused))
 
 
 def group_operation(context: Context, group_id: str, run: Run) -> GroupOperation | None:
@@ -58,10 +56,10 @@ def coordinate_each(
     places: list[int | None] = []
     for group_id, run in operations:
         yield
-        partition = shard_of(context, GROUP_TOPIC, group_id)
-        places.append(None if partition is None else len(found))
-        if partition is not None:
-            found.append(GroupOperation(partition, run))
+        operation = group_operation(context, group_id, run)
+        places.append(None if operation is None else len(found))
+        if operation is not None:
+            found.append(operation)
     absent = ShardResult(CoordinatorNotAvailableError.code)
     return ShardCalls(
         found,

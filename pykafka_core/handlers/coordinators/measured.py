@@ -1,19 +1,18 @@
 """Responses that are made of reads in shards. Large results are measured first, and read once
 their memory is reserved.
 
-Theory of operation. The results of all reads share `SMALL_BYTES_MAX` bytes. Results beyond them are
-only measured: a request that waits for memory holds their sizes. Then the memory of the response is
-reserved, and these reads are executed again. A request with reserved memory does not wait for a
-shard without bound (`ShardCalls.release`). In the meantime a result may have grown: if it does not
-fit any more, its part gets COORDINATOR_LOAD_IN_PROGRESS, so that clients request it again. So no
-part takes more memory than is reserved.
+Theory of operation. The results of all reads share `UNRESERVED_BYTES_MAX` bytes. Results beyond
+them are only measured: a request that waits for memory holds their sizes. Then the memory of the
+response is reserved, and these reads are executed again. A request with reserved memory does not
+wait for a shard without bound (`ShardCalls.release`). In the meantime a result may have grown: if
+it does not fit any more, its part gets COORDINATOR_LOAD_IN_PROGRESS, so that clients request it
+again. So no part takes more memory than is reserved.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
-from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read, close
+from pykafka_core.coordinator.budget import UNRESERVED_BYTES_MAX, Budget, Read
 from pykafka_core.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError
 from pykafka_core.handlers.outcome import (
     Made,
@@ -74,8 +73,7 @@ class Reading(NamedTuple, Generic[K]):
 
 def coordinate_reads(reading: Reading[K], keys: Iterable[K]) -> Work[ShardCalls]:
     """Execute each read once, and respond; a large response takes two reads."""
-    budget = Budget(SMALL_BYTES_MAX)
-    operations = yield from _operations(reading, ((key, budget) for key in keys))
+    operations = yield from _operations(reading, keys, Budget(UNRESERVED_BYTES_MAX))
 
     def reply(results: Sequence[ShardResult]) -> Work[Made]:
         return _reserve(reading, dict(zip(operations, results, strict=True)))
@@ -84,10 +82,10 @@ def coordinate_reads(reading: Reading[K], keys: Iterable[K]) -> Work[ShardCalls]
 
 
 def _operations(
-    reading: Reading[K], reads: Iterable[tuple[K, Budget]]
+    reading: Reading[K], keys: Iterable[K], budget: Budget
 ) -> Work[dict[K, ShardOperation]]:
     operations: dict[K, ShardOperation] = {}
-    for key, budget in reads:
+    for key in keys:
         if operations:
             yield
         operation = reading.operation(key, budget)
@@ -126,7 +124,7 @@ def _reserve(reading: Reading[K], results: dict[K, ShardResult]) -> Work[Made]:
     size = reading.bytes_max - bytes_left + held_bytes
     if measured:
         return (yield from _read_again(reading, results, measured, count, size + size // _GROWTH))
-    if size <= SMALL_BYTES_MAX:
+    if size <= UNRESERVED_BYTES_MAX:
         return (yield from reading.respond(came))
     return Reserve(size, lambda: reading.respond(came))
 
@@ -147,18 +145,15 @@ def _read_again(
         count: Number of the parts within the limit.
         size: Upper bound of these parts and of their values.
     """
-    reads: list[Read] = []
-    budget = Budget(size, reads)
-    operations = yield from _operations(reading, ((key, budget) for key in measured))
-    release = partial(close, budget, reads)
+    budget = Budget(size)
+    operations = yield from _operations(reading, measured, budget)
 
     def reply(again: Sequence[ShardResult]) -> Work[Message]:
-        budget.end()  # an operation that has not run yet is too late
+        bytes_left = budget.end()  # an operation that has not run yet is too late
         results.update(zip(operations, again, strict=True))
-        held_bytes = sum(read.held_bytes for read in reads)
-        return _respond_within(reading, results, count, size - held_bytes)
+        return _respond_within(reading, results, count, bytes_left)
 
-    return Reserve(size, lambda: ShardCalls(list(operations.values()), reply, release))
+    return Reserve(size, lambda: ShardCalls(list(operations.values()), reply, budget.close))
 
 
 def _respond_within(

@@ -5,7 +5,6 @@ assignments.
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from pykafka_core.coordinator.budget import Budget
 from pykafka_core.coordinator.group.consumer.describe import (
     Described,
     DescribedMember,
@@ -13,13 +12,9 @@ from pykafka_core.coordinator.group.consumer.describe import (
 )
 from pykafka_core.errors import GroupIdNotFoundError, InvalidGroupIdError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.groups import group_operation
-from pykafka_core.handlers.coordinators.measured import Mention, Reading, coordinate_reads, value_of
-from pykafka_core.handlers.groups.describe_groups import (
-    GROUP_OPERATIONS,
-    RESPONSE_BYTES_MAX,
-)
-from pykafka_core.handlers.outcome import GroupOperation, ShardCalls, ShardResult, Work
+from pykafka_core.handlers.coordinators.measured import value_of
+from pykafka_core.handlers.groups.describe_groups import GROUP_OPERATIONS, describe_each
+from pykafka_core.handlers.outcome import ShardCalls, ShardResult, Work
 from pykafka_core.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -36,19 +31,9 @@ _Row = ConsumerGroupDescribeResponse.TopicPartitions
 
 
 def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Work[ShardCalls]:
-    """Describe each group separately; a repeated group is read once."""
-
-    def operation(group_id: str, budget: Budget) -> GroupOperation | None:
-        run = partial(describe_consumer_group, group_id, budget)
-        return group_operation(context, group_id, run)
-
-    reading = Reading(
-        operation,
-        lambda: map(Mention, request.group_ids),
-        RESPONSE_BYTES_MAX,
-        partial(_response, context, request),
-    )
-    return (yield from coordinate_reads(reading, dict.fromkeys(request.group_ids)))
+    """Describe each group separately."""
+    respond = partial(_response, context, request)
+    return (yield from describe_each(context, request.group_ids, describe_consumer_group, respond))
 
 
 def _response(

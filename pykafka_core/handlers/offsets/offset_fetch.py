@@ -82,9 +82,7 @@ def handle(context: Context, request: OffsetFetchRequest) -> Work[ShardCalls]:
         read = _Read(group_id, topics is None)
         # The size of the metadata of named partitions belongs to the first part.
         has_size = topics is None or read not in reads
-        if read not in reads:
-            reads[read] = Selection(None if topics is None else {}, set())
-        selection = reads[read]
+        selection = reads.setdefault(read, Selection(None if topics is None else {}))
         selection.readers.add(reader)
         own_bytes = yield from _add(selection, topics or ())
         parts.append(_Part(topics, reader, Mention(read, own_bytes, has_size)))

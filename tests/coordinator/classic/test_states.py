@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read
+from pykafka_core.coordinator.budget import UNRESERVED_BYTES_MAX, Budget, Read
 from pykafka_core.coordinator.group.classic.delete import delete_group
 from pykafka_core.coordinator.group.classic.describe import describe_group
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
@@ -115,7 +115,7 @@ def heartbeats_alone(scene: Scene) -> None:
 
 
 def described(scene: Scene) -> object:
-    read = scene.ask(partial(describe_group, "g", Budget(SMALL_BYTES_MAX)))
+    read = scene.ask(partial(describe_group, "g", Budget(UNRESERVED_BYTES_MAX)))
     assert isinstance(read, Read)
     response = read.value
     assert isinstance(response, DescribeGroupsResponse.DescribedGroup)
@@ -228,7 +228,7 @@ def test_every_event_in_every_state(state: ClassicGroupState, event: str) -> Non
         (leave("x"), 25),
         (leave(("", "instance")), 25),
         (partial(delete_group, "g"), 69),
-        (partial(describe_group, "g", Budget(SMALL_BYTES_MAX)), 69),
+        (partial(describe_group, "g", Budget(UNRESERVED_BYTES_MAX)), 69),
     ],
 )
 def test_operations_on_a_missing_group_fail(operation: Operation, code: int) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read
+from pykafka_core.coordinator.budget import UNRESERVED_BYTES_MAX, Budget, Read
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.group.offsets.commit import (
     NO_RETENTION,
@@ -81,7 +81,7 @@ class ShardWorld:
         """Return all offsets of a group, or those of partition 0 of some topics."""
         named = None if topics is None else {topic: Counter([0]) for topic in topics}
         selection = Selection(named, {Reader()})
-        read = self.ask(partial(fetch_offsets, group_id, selection, Budget(SMALL_BYTES_MAX)))
+        read = self.ask(partial(fetch_offsets, group_id, selection, Budget(UNRESERVED_BYTES_MAX)))
         assert isinstance(read, Read)
         assert isinstance(read.value, Fetched)
         return read.value

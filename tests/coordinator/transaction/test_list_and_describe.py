@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read
+from pykafka_core.coordinator.budget import UNRESERVED_BYTES_MAX, Budget, Read
 from pykafka_core.coordinator.transaction.describe import describe_transaction
 from pykafka_core.coordinator.transaction.list_transactions import (
     TransactionFilters,
@@ -28,7 +28,7 @@ from tests.coordinator.transaction.world import (
 
 def test_a_transaction_is_described_with_its_partitions_by_topic() -> None:
     world = World(transaction(ONGOING, partitions=(U0, T1, T0)))
-    read = world.ask(partial(describe_transaction, "x", Budget(SMALL_BYTES_MAX)))
+    read = world.ask(partial(describe_transaction, "x", Budget(UNRESERVED_BYTES_MAX)))
     assert isinstance(read, Read)
     assert read.value == (
         DescribeTransactionsResponse.TransactionState(

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read
+from pykafka_core.coordinator.budget import UNRESERVED_BYTES_MAX, Budget, Read
 from pykafka_core.coordinator.transaction.describe import describe_transaction
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.list_transactions import (
@@ -60,7 +60,7 @@ def codes(operation: Operation) -> Event:
 
 
 def described(world: World) -> object:
-    read = world.ask(partial(describe_transaction, "x", Budget(SMALL_BYTES_MAX)))
+    read = world.ask(partial(describe_transaction, "x", Budget(UNRESERVED_BYTES_MAX)))
     assert isinstance(read, Read)
     response = read.value
     assert isinstance(response, DescribeTransactionsResponse.TransactionState)
@@ -250,7 +250,7 @@ def test_an_unknown_id_has_no_producer(operation: Operation) -> None:
         verify(7, 5, T0, name=""),
         commit(7, 5, name=""),
         abort(7, 5, name="", version=TV1),
-        partial(describe_transaction, "", Budget(SMALL_BYTES_MAX)),
+        partial(describe_transaction, "", Budget(UNRESERVED_BYTES_MAX)),
     ],
 )
 def test_empty_id_is_rejected(operation: Operation) -> None:
@@ -258,7 +258,7 @@ def test_empty_id_is_rejected(operation: Operation) -> None:
 
 
 def test_unknown_id_cannot_be_described() -> None:
-    assert World().ask(partial(describe_transaction, "x", Budget(SMALL_BYTES_MAX))) == 105
+    assert World().ask(partial(describe_transaction, "x", Budget(UNRESERVED_BYTES_MAX))) == 105
 
 
 def test_markers_of_an_unknown_id_are_ignored() -> None:

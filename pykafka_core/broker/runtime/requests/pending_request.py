@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pykafka_core._core import Core, EncodedMessage
 from pykafka_core.broker import native
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane, lane_of
+from pykafka_core.coordinator.budget import UNRESERVED_BYTES_MAX
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import OUTCOMES, HandlerWork, Outcome, Reserve, Work
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 SMALL_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two
 yields."""
-SMALL_RESPONSE_BYTES_MAX = 16 << 10
-"""A response below this size is part of the fixed cost of a connection: it reserves no memory."""
-
 Replies = list[tuple[int, EncodedMessage | bytes]]
 """(request id, encoded response) of clients' requests."""
 
@@ -210,7 +208,7 @@ class RemoteRequest:
 
     def _covers(self, size: int) -> bool:
         """Return whether a response of this size needs no further reservation."""
-        is_covered = size <= SMALL_RESPONSE_BYTES_MAX or size <= self._reserved
+        is_covered = size <= UNRESERVED_BYTES_MAX or size <= self._reserved
         return is_covered or size <= self._event.reserved
 
     def respond_encoded(self, body: bytes) -> None:
@@ -234,7 +232,7 @@ class RemoteRequest:
     def reserve(self, token: int, size: int) -> bool:
         """Reserve memory for the response; all memory of the request is released first."""
         if self._covers(size):
-            if size > SMALL_RESPONSE_BYTES_MAX:
+            if size > UNRESERVED_BYTES_MAX:
                 self._reserved = max(self._reserved, size)
             return False
         self.queue()

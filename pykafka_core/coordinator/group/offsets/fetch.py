@@ -1,7 +1,7 @@
 """OffsetFetch: returns a group's committed offsets. An unknown group has none."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -25,6 +25,10 @@ _HELD_BYTES = 64
 """What `Fetched` holds for an offset, without metadata: an entry of a mapping."""
 _UNSTABLE_BYTES = 160
 """Upper bound of what `Fetched` holds for an offset of an open transaction."""
+
+
+Offsets = Mapping[str, Mapping[int, Committed]]
+"""Offsets by topic and partition."""
 
 
 class Reader(NamedTuple):
@@ -57,7 +61,7 @@ class Fetched(NamedTuple):
         refused: Error codes of members that may not read them.
     """
 
-    offsets: Mapping[str, Mapping[int, Committed]]
+    offsets: Offsets
     unstable: frozenset[TopicPartition]
     topic_ids: Mapping[str, bytes | None]
     refused: Mapping[Reader, int]
@@ -95,11 +99,13 @@ def fetch_offsets(
         result.respond(waiter, budget.read(0, 0, lambda: nothing))
         return
     named = selection.partitions
-    size, held_bytes = _all_measured(group_id, state)
+    chosen = state.offsets.topics(group_id)
     if named is not None:
-        size, held_bytes = _named_measured(group_id, named, state)
+        chosen = _named_offsets(chosen, named)
+    size, held_bytes = _measured(chosen, named)
     held_bytes += _GROUP_BYTES + encoded_length_max(group_id)
-    make = partial(_fetched, group_id, named, refused, state)
+    held_bytes += _UNSTABLE_BYTES * state.offsets.pending_count(group_id)
+    make = partial(_fetched, group_id, chosen, named, refused, state)
     result.respond(waiter, budget.read(size, held_bytes, make))
 
 
@@ -113,59 +119,48 @@ def _refused(group: ConsumerGroup, readers: Iterable[Reader]) -> dict[Reader, in
     return refused
 
 
-def _all_measured(group_id: str, state: GroupState) -> tuple[int, int]:
-    """Return the size of a part of the response, and that of the `Fetched`."""
-    size, held_bytes = 0, _UNSTABLE_BYTES * state.offsets.pending_count(group_id)
-    for offsets in state.offsets.topics(group_id).values():
-        metadata_bytes = sum(encoded_length_max(one.metadata) for one in offsets.values())
-        size += ROW_BYTES * (1 + len(offsets)) + metadata_bytes
-        held_bytes += _TOPIC_HELD_BYTES + _HELD_BYTES * len(offsets) + metadata_bytes
+def _named_offsets(found: Offsets, named: Mapping[str, Counter[int]]) -> Offsets:
+    """Return the offsets of named partitions, in a time limited by the offsets of the group."""
+    smaller = named if len(named) <= len(found) else found
+    return {
+        topic: _of_partitions(found[topic], named[topic])
+        for topic in smaller
+        if topic in named and topic in found
+    }
+
+
+def _of_partitions(
+    offsets: Mapping[int, Committed], times: Mapping[int, int]
+) -> Mapping[int, Committed]:
+    smaller = times if len(times) <= len(offsets) else offsets
+    return {at: offsets[at] for at in smaller if at in times and at in offsets}
+
+
+def _measured(chosen: Offsets, named: Mapping[str, Counter[int]] | None) -> tuple[int, int]:
+    """Return the size for the `Read`, and that of the `Fetched` without open transactions."""
+    size, held_bytes = 0, _TOPIC_HELD_BYTES * len(chosen if named is None else named)
+    for topic, offsets in chosen.items():
+        lengths = {at: encoded_length_max(one.metadata) for at, one in offsets.items()}
+        metadata_bytes = sum(lengths.values())
+        held_bytes += _HELD_BYTES * len(offsets) + metadata_bytes
+        if named is None:
+            size += ROW_BYTES * (1 + len(offsets)) + metadata_bytes
+        else:
+            size += sum(named[topic][at] * length for at, length in lengths.items())
     return size, held_bytes
-
-
-def _named_measured(
-    group_id: str, named: Mapping[str, Counter[int]], state: GroupState
-) -> tuple[int, int]:
-    """Return the size of the metadata in all parts of the response, and that of the `Fetched`."""
-    size, held_bytes = 0, _UNSTABLE_BYTES * state.offsets.pending_count(group_id)
-    for _, times, offsets in _selected(group_id, named, state):
-        held_bytes += _TOPIC_HELD_BYTES + _HELD_BYTES * len(offsets)
-        for partition, committed in offsets.items():
-            metadata_bytes = encoded_length_max(committed.metadata)
-            size += metadata_bytes * times[partition]
-            held_bytes += metadata_bytes
-    held_bytes += _TOPIC_HELD_BYTES * len(named)
-    return size, held_bytes
-
-
-def _selected(
-    group_id: str, named: Mapping[str, Counter[int]], state: GroupState
-) -> Iterator[tuple[str, Counter[int], Mapping[int, Committed]]]:
-    """Yield each named topic with offsets, how often its partitions are named, and the offsets of
-    the named partitions.
-    """
-    found = state.offsets.topics(group_id)
-    for topic in named if len(named) <= len(found) else found:
-        if topic in named and topic in found:
-            times, offsets = named[topic], found[topic]
-            smaller = times if len(times) <= len(offsets) else offsets
-            chosen = {at: offsets[at] for at in smaller if at in times and at in offsets}
-            yield topic, times, chosen
 
 
 def _fetched(
     group_id: str,
+    chosen: Offsets,
     named: Mapping[str, Counter[int]] | None,
     refused: Mapping[Reader, int],
     state: GroupState,
 ) -> Fetched:
-    pending = state.offsets.pending_places(group_id)
-    if named is None:
-        offsets = dict(current_offsets(state, state.offsets.topics(group_id)))
-        topic_ids = {name: state.topic_id(name) for name in offsets}
-        return Fetched(offsets, pending, topic_ids, refused)
-    chosen = {topic: found for topic, _, found in _selected(group_id, named, state)}
     offsets = dict(current_offsets(state, chosen))
-    topic_ids = {name: state.topic_id(name) for name in named}
-    unstable = frozenset(place for place in pending if place[1] in named.get(place[0], ()))
+    names = offsets if named is None else named
+    topic_ids = {name: state.topic_id(name) for name in names}
+    unstable = state.offsets.pending_places(group_id)
+    if named is not None:
+        unstable = frozenset(place for place in unstable if place[1] in named.get(place[0], ()))
     return Fetched(offsets, unstable, topic_ids, refused)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.coordinator.budget import SMALL_BYTES_MAX, Budget, Read
+from pykafka_core.coordinator.budget import UNRESERVED_BYTES_MAX, Budget, Read
 from pykafka_core.coordinator.group.consumer.describe import Described, describe_consumer_group
 from pykafka_core.coordinator.group.offsets.commit import Commit, commit_offsets
 from pykafka_core.coordinator.group.settings import MigrationPolicy
@@ -441,7 +441,7 @@ def test_commits_of_a_classic_member_need_its_generation() -> None:
 def test_description_shows_the_protocol_of_each_member() -> None:
     world = World()
     classic, _ = mixed_group(world)
-    read = world.ask(partial(describe_consumer_group, GROUP, Budget(SMALL_BYTES_MAX)))
+    read = world.ask(partial(describe_consumer_group, GROUP, Budget(UNRESERVED_BYTES_MAX)))
     assert isinstance(read, Read)
     described = read.value
     assert isinstance(described, Described)
