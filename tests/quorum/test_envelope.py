@@ -340,8 +340,8 @@ def test_reply_contains_the_supported_kraft_versions() -> None:
         name="kraft.version", min_version=0, max_version=1
     )
     asked = AskVersions(VOTER, 5)
-    told = ApiVersionsResponse(api_keys=[], supported_features=[feature])
-    assert on_response(asked, told, 4).reply == VersionsReply(0, versions=(0, 1))
+    versions = ApiVersionsResponse(api_keys=[], supported_features=[feature])
+    assert on_response(asked, versions, 4).reply == VersionsReply(0, versions=(0, 1))
     assert on_response(asked, ApiVersionsResponse(api_keys=[]), 4).reply == VersionsReply(0)
 
 

@@ -191,11 +191,11 @@ def _versions(response: ApiVersionsResponse) -> tuple[int, int] | None:
 
 
 def _updated(response: UpdateRaftVoterResponse) -> Heard:
-    told = response.current_leader
-    if told is None or told.leader_epoch > EPOCH_MAX:
+    leader = response.current_leader
+    if leader is None or leader.leader_epoch > EPOCH_MAX:
         return Heard(VoterReply(response.error_code), None)
-    reply = VoterReply(response.error_code, told.leader_id, told.leader_epoch)
-    return Heard(reply, Endpoint(told.host, told.port) if told.host else None)
+    reply = VoterReply(response.error_code, leader.leader_id, leader.leader_epoch)
+    return Heard(reply, Endpoint(leader.host, leader.port) if leader.host else None)
 
 
 def _fetch_reply(found: FetchResponse.PartitionData) -> FetchReply:

@@ -22,67 +22,67 @@ CALLS_MAX = 34
 
 
 class Listener:
-    def __init__(self, number: int, told: list[int], lane: Lane = NO_LANE) -> None:
-        self._number, self._told = number, told
+    def __init__(self, number: int, delivered: list[int], lane: Lane = NO_LANE) -> None:
+        self._number, self._delivered = number, delivered
         self.lane = lane
 
     def settle(self, result: ShardResult) -> None:
-        self._told.append(self._number)
+        self._delivered.append(self._number)
 
 
-def settled(core: FakeCore, count: int) -> tuple[ResponseDelivery, list[int]]:
-    settling, told = ResponseDelivery(cast("Core", core)), list[int]()
+def delivery_of(core: FakeCore, count: int) -> tuple[ResponseDelivery, list[int]]:
+    delivery, delivered = ResponseDelivery(cast("Core", core)), list[int]()
     for number in range(count):
-        settling.settle(Listener(number, told), ShardResult(0))
-    return settling, told
+        delivery.settle(Listener(number, delivered), ShardResult(0))
+    return delivery, delivered
 
 
 def test_first_batch_of_results_is_delivered_at_once() -> None:
-    settling, told = settled(FakeCore(), AT_ONCE)
-    assert told == list(range(AT_ONCE))
-    assert not settling.is_busy
+    delivery, delivered = delivery_of(FakeCore(), AT_ONCE)
+    assert delivered == list(range(AT_ONCE))
+    assert not delivery.is_busy
 
 
 def test_other_results_are_delivered_in_order_and_once() -> None:
-    settling, told = settled(FakeCore(), 3 * AT_ONCE)
-    assert len(told) == AT_ONCE
-    assert settling.is_busy
-    settling.advance(FOREVER_NS)
-    assert told == list(range(2 * AT_ONCE))
-    settling.advance(FOREVER_NS)
-    settling.advance(FOREVER_NS)
-    assert told == list(range(3 * AT_ONCE))
-    assert not settling.is_busy
+    delivery, delivered = delivery_of(FakeCore(), 3 * AT_ONCE)
+    assert len(delivered) == AT_ONCE
+    assert delivery.is_busy
+    delivery.advance(FOREVER_NS)
+    assert delivered == list(range(2 * AT_ONCE))
+    delivery.advance(FOREVER_NS)
+    delivery.advance(FOREVER_NS)
+    assert delivered == list(range(3 * AT_ONCE))
+    assert not delivery.is_busy
 
 
 def test_late_turn_delivers_exactly_one_result() -> None:
-    settling, told = settled(TickingCore(), 2 * AT_ONCE)
-    settling.advance(0)
-    assert len(told) == AT_ONCE + 1
-    assert settling.is_busy
+    delivery, delivered = delivery_of(TickingCore(), 2 * AT_ONCE)
+    delivery.advance(0)
+    assert len(delivered) == AT_ONCE + 1
+    assert delivery.is_busy
 
 
 def test_new_result_does_not_overtake_queued_ones() -> None:
-    settling, told = settled(FakeCore(), AT_ONCE + 1)
-    settling.settle(Listener(-1, told), ShardResult(0))
-    settling.advance(FOREVER_NS)
-    assert told[-2:] == [AT_ONCE, -1]
+    delivery, delivered = delivery_of(FakeCore(), AT_ONCE + 1)
+    delivery.settle(Listener(-1, delivered), ShardResult(0))
+    delivery.advance(FOREVER_NS)
+    assert delivered[-2:] == [AT_ONCE, -1]
 
 
 def test_an_answer_about_another_group_leaves_in_the_next_turn() -> None:
     """A heartbeat waited for 31 turns after a rebalance of 8,000 members."""
-    settling, told = settled(FakeCore(), 31 * AT_ONCE)
-    settling.settle(Listener(-1, told, ("topic", b"other")), ShardResult(0))
-    settling.advance(FOREVER_NS)
-    assert -1 in told
+    delivery, delivered = delivery_of(FakeCore(), 31 * AT_ONCE)
+    delivery.settle(Listener(-1, delivered, ("topic", b"other")), ShardResult(0))
+    delivery.advance(FOREVER_NS)
+    assert -1 in delivered
 
 
 def test_stop_drops_the_remaining_results() -> None:
-    settling, told = settled(FakeCore(), 2 * AT_ONCE)
-    settling.drop_all()
-    assert not settling.is_busy
-    settling.advance(FOREVER_NS)
-    assert len(told) == AT_ONCE
+    delivery, delivered = delivery_of(FakeCore(), 2 * AT_ONCE)
+    delivery.drop_all()
+    assert not delivery.is_busy
+    delivery.advance(FOREVER_NS)
+    assert len(delivered) == AT_ONCE
 
 
 def test_a_rebalance_answers_all_members_of_a_large_group_in_many_turns() -> None:

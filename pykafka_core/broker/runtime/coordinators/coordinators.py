@@ -49,18 +49,18 @@ from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 class _Slot:
     """The part of a response that one operation provides."""
 
-    __slots__ = "gathering", "place"
+    __slots__ = "fan_in", "place"
 
-    def __init__(self, gathering: FanIn[ShardResult], place: int) -> None:
-        self.gathering = gathering
+    def __init__(self, fan_in: FanIn[ShardResult], place: int) -> None:
+        self.fan_in = fan_in
         self.place = place
 
     @property
     def lane(self) -> Lane:
-        return self.gathering.lane
+        return self.fan_in.lane
 
     def settle(self, result: ShardResult) -> None:
-        self.gathering.add(self.place, result)
+        self.fan_in.add(self.place, result)
 
 
 class _Inner:
@@ -108,7 +108,7 @@ class Coordinators:
         self._core = core
         self._requests = requests
         self._timers = timers
-        self._settling = ResponseDelivery(core)
+        self._delivery = ResponseDelivery(core)
         channel = BrokerChannel(core, completions, publisher)
         self._markers = TransactionMarkerChannel(
             core=core,
@@ -163,7 +163,7 @@ class Coordinators:
 
     def begin(self, asked: PendingRequest, outcome: ShardCalls, respond: Respond) -> Work[None]:
         """Run a request's operations; ``respond`` is called when all have results."""
-        gathering = FanIn(asked, len(outcome.operations), outcome.reply, respond)
+        fan_in = FanIn(asked, len(outcome.operations), outcome.reply, respond)
         begun_ns = self._core.now_ns()
         arrived_ns = asked.caller.received_ns or begun_ns
         if outcome.release is not None:
@@ -171,13 +171,13 @@ class Coordinators:
         for place, operation in enumerate(outcome.operations):
             if place:
                 yield
-            self._submit(operation, _Slot(gathering, place), arrived_ns)
-        gathering.respond_if_complete()
-        if not gathering.is_over:
+            self._submit(operation, _Slot(fan_in, place), arrived_ns)
+        fan_in.respond_if_complete()
+        if not fan_in.is_over:
             asked.park()
-            self._requests.when_over(asked, gathering.drop)
+            self._requests.when_over(asked, fan_in.drop)
             if outcome.release is not None:
-                late = partial(gathering.complete, ShardResult(CoordinatorLoadInProgressError.code))
+                late = partial(fan_in.complete, ShardResult(CoordinatorLoadInProgressError.code))
                 timer = self._timers.once("reads with memory", begun_ns + HELD_NS_MAX, late)
                 self._requests.when_over(asked, timer.cancel)
 
@@ -199,7 +199,7 @@ class Coordinators:
             or self._transactions.is_busy
             or self._markers.is_busy
             or self._questions.is_busy
-            or self._settling.is_busy
+            or self._delivery.is_busy
         )
 
     def advance(self, deadline_ns: int) -> None:
@@ -210,7 +210,7 @@ class Coordinators:
         self._questions.advance()
         self._transactions.advance(deadline_ns)
         self._groups.advance(deadline_ns)
-        self._settling.advance(deadline_ns)
+        self._delivery.advance(deadline_ns)
 
     def drop_all(self) -> None:
         """Drop all operations when the broker stops; all requests already have responses."""
@@ -218,7 +218,7 @@ class Coordinators:
         self._transactions.drop_all()
         self._markers.drop_all()
         self._questions.drop_all()
-        self._settling.drop_all()
+        self._delivery.drop_all()
 
     def on_response(self, waiter: Waiter, response: object) -> None:
         """Deliver the result of an operation; every waiter was created here."""
@@ -235,7 +235,7 @@ class Coordinators:
 
     def _settle(self, waiter: Waiter, result: ShardResult) -> None:
         assert isinstance(waiter, (_Slot, _Inner)), "waiters are made here"
-        self._settling.settle(waiter, result)
+        self._delivery.settle(waiter, result)
 
     def _submit(self, operation: ShardOperation, waiter: _Slot | _Inner, arrived_ns: int) -> None:
         match operation:

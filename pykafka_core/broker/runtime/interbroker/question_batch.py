@@ -60,8 +60,8 @@ def results_of(
     elif message.error_code:
         code = message.error_code
         is_refused = code == ClusterAuthorizationFailedError.code
-        told = InvalidTxnStateError.code if is_refused else code
-        yield from (ShardResult(told) for _ in questions)
+        error_code = InvalidTxnStateError.code if is_refused else code
+        yield from (ShardResult(error_code) for _ in questions)
     else:
         found = {one.transactional_id: one for one in message.results_by_transaction}
         for question in questions:
@@ -77,11 +77,11 @@ def _result(
         for topic in (found.topic_results if found is not None else ())
         for row in topic.results_by_partition
     }
-    codes = {place: _told(rows.get(place)) for place in question.partitions}
+    codes = {place: _code_of_row(rows.get(place)) for place in question.partitions}
     return _of_all(codes)
 
 
-def _told(code: int | None) -> int:
+def _code_of_row(code: int | None) -> int:
     """A partition that is missing, or was not attempted because of another partition, can be
     retried.
     """

@@ -147,7 +147,7 @@ class Exchange:
             self._respond(asked, body)
             return None
         leader_at = None
-        if isinstance(body, BeginQuorumEpoch) and (leader_at := self._told_at(message)):
+        if isinstance(body, BeginQuorumEpoch) and (leader_at := self._address_in(message)):
             # Used until a voter set in the own log has its address.
             self._endpoints.setdefault(body.leader_id, leader_at)
         number = next(self._numbers)
@@ -159,10 +159,8 @@ class Exchange:
         """Set the address of the leader that this replica follows; it may have changed."""
         self._endpoints[leader_id] = at
 
-    def _told_at(self, message: BeginQuorumEpochRequest) -> Endpoint | None:
-        at = {
-            told.name.upper(): Endpoint(told.host, told.port) for told in message.leader_endpoints
-        }
+    def _address_in(self, message: BeginQuorumEpochRequest) -> Endpoint | None:
+        at = {one.name.upper(): Endpoint(one.host, one.port) for one in message.leader_endpoints}
         return next((at[name] for name in self._envelope.names if name in at), None)
 
     def respond(self, reply: Respond, is_current: Callable[[], bool]) -> None:
@@ -200,10 +198,10 @@ class Exchange:
         if reply.number in self._open:
             asked, body = self._open[reply.number]
             leader = self._endpoints.get(reply.body.leader_id)
-            told = reply.body
-            if isinstance(body, FetchSnapshot) and isinstance(told, SnapshotReply):
-                told = self._with_part(body, told)
-            self._respond(asked, encode_reply(body, told, leader, records))
+            content = reply.body
+            if isinstance(body, FetchSnapshot) and isinstance(content, SnapshotReply):
+                content = self._with_part(body, content)
+            self._respond(asked, encode_reply(body, content, leader, records))
 
     def _with_part(self, asked: FetchSnapshot, reply: SnapshotReply) -> SnapshotReply:
         """Add the requested part of a snapshot.

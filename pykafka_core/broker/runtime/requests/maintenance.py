@@ -69,8 +69,8 @@ class Maintenance:
                 return
             self._send(waiting, slot, command)
             yield
-        waiting.gathering.respond_if_complete()
-        if not waiting.gathering.is_over:
+        waiting.fan_in.respond_if_complete()
+        if not waiting.fan_in.is_over:
             asked.park()
         if outcome.timeout_ms is not None and self._requests.is_open(asked):
             due_ns = self._core.now_ns() + max(outcome.timeout_ms, TIMEOUT_MS_MIN) * 1_000_000
@@ -94,7 +94,7 @@ class Maintenance:
         waiting.tokens[slot] = token
         if not self._faults.guard("a maintenance command", self._call(token, command)):
             self._completions.cancel(waiting.tokens.pop(slot))
-            waiting.gathering.add(slot, LogResult(UnknownServerError.code, -1))
+            waiting.fan_in.add(slot, LogResult(UnknownServerError.code, -1))
 
     def _call(self, token: int, command: LogCommand) -> Callable[[], None]:
         match command:
@@ -111,7 +111,7 @@ class Maintenance:
                 assert_never(command)
 
     def _cancel(self, waiting: "_Waiting") -> None:
-        waiting.gathering.drop()
+        waiting.fan_in.drop()
         for token in waiting.tokens.values():
             self._completions.cancel(token)
 
@@ -120,12 +120,12 @@ class Maintenance:
         done = LogResult(*completed)
         if isinstance(done.value, MarkerCodes):
             done = LogResult(done.value.codes[0], -1)
-        waiting.gathering.add(slot, _by_name(done))
+        waiting.fan_in.add(slot, _by_name(done))
 
     def _time_out(self, waiting: "_Waiting") -> None:
         """Respond now. The core continues with commands that have started."""
         for slot in range(waiting.count):
-            waiting.gathering.add(slot, LogResult(RequestTimedOutError.code, -1))
+            waiting.fan_in.add(slot, LogResult(RequestTimedOutError.code, -1))
 
 
 def _by_name(done: LogResult) -> LogResult:
@@ -145,13 +145,13 @@ class _Waiting:
     """A request that waits for its logs.
 
     Attributes:
-        gathering: Results of its commands so far.
+        fan_in: Results of its commands so far.
         tokens: Tokens of the pending commands, by index.
     """
 
-    __slots__ = "count", "gathering", "tokens"
+    __slots__ = "count", "fan_in", "tokens"
 
     def __init__(self, asked: PendingRequest, outcome: LogCommands, respond: Respond) -> None:
         self.count = len(outcome.commands)
-        self.gathering = FanIn(asked, self.count, outcome.reply, respond)
+        self.fan_in = FanIn(asked, self.count, outcome.reply, respond)
         self.tokens: dict[int, int] = {}
