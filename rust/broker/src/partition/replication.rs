@@ -432,11 +432,12 @@ impl Replication {
     /// Records a follower's fetch, which must not diverge (contract/replication.md#12).
     ///
     /// # Errors
-    /// `UNKNOWN_LEADER_EPOCH` if the follower is not (yet) in the assignment (24).
-    /// `NOT_LEADER_OR_FOLLOWER` if the request is from an older registration than the latest fetch
-    /// (27), or if the follower has lost records: then the fetch is recorded, but served only once
-    /// the follower has left the ISR, so that a follower that gets a response does not count as
-    /// having the requested records (docs/design/0020-damaged-replicas.md).
+    /// `UNKNOWN_LEADER_EPOCH` if the follower is not (yet) in the assignment
+    /// (contract/replication.md#24). `NOT_LEADER_OR_FOLLOWER` if the request is from an older
+    /// registration than the latest fetch (contract/replication.md#27), or if the follower has lost
+    /// records: then the fetch is recorded, but served only once the follower has left the ISR, so
+    /// that a follower that gets a response does not count as having the requested records
+    /// (docs/design/0020-damaged-replicas.md).
     pub fn follower_fetched(
         &mut self,
         broker_id: i32,
