@@ -1,6 +1,7 @@
 """Expected contents of partitions: the last record of each key, and the log start offset."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -14,7 +15,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, DeletedRecords, NewTopic
 
 from pykafka_core.log import Log
 from tests.faults.cluster.clusters import NODES, QUIET
@@ -153,10 +154,26 @@ def delete_records(bootstrap: str, histories: Iterable[History]) -> None:
         if one.choice.randrange(4) == 0
     ]
     by_index = {one.index: one for one in histories}
-    if wanted:
-        client = admin(bootstrap)
-        for partition, response in client.delete_records(wanted).items():
-            by_index[partition.partition].log_start = response.result(PATIENCE_S).low_watermark
+    client = admin(bootstrap)
+
+    def are_deleted() -> bool:
+        for place, response in client.delete_records(wanted).items() if wanted else ():
+            if (low_watermark := _low_watermark(response)) is not None:
+                by_index[place.partition].log_start = low_watermark
+                wanted.remove(place)
+        return not wanted
+
+    eventually(are_deleted, "records are deleted")
+
+
+def _low_watermark(response: Future[DeletedRecords]) -> int | None:
+    """Return the new log start offset; None if leadership moves."""
+    try:
+        return int(response.result(PATIENCE_S).low_watermark)
+    except KafkaException as error:
+        if error.args[0].code() not in LEADER_MOVES:
+            raise
+        return None
 
 
 def stored_log_start(data: Path, name: str) -> int:
