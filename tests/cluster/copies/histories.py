@@ -188,8 +188,13 @@ def stored_log_start(data: Path, name: str) -> int:
 
 def misread(bootstrap: str, histories: Sequence[History]) -> list[Anomaly]:
     """Return partitions from which a consumer does not get the expected records."""
-    reset = {"auto.offset.reset": "error", "enable.partition.eof": True, "group.id": "readers"}
-    consumer = Consumer({"bootstrap.servers": bootstrap, **reset, **QUIET})
+    reading = {
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,
+        "group.id": "readers",
+    }
+    consumer = Consumer({"bootstrap.servers": bootstrap, **reading, **QUIET})
     try:
         found = [one for history in histories for one in _wrong_start(consumer, history)]
         read = _read(consumer, histories)

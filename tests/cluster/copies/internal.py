@@ -36,21 +36,21 @@ class Coordinators:
         self._bootstrap, self._topic, self._partitions = bootstrap, topic, partitions
         self._committed: dict[str, list[int]] = {}
 
-    def work(self, choice: Random) -> list[Anomaly]:
+    def work(self, choice: Random, commits: int = COMMITS) -> list[Anomaly]:
         """Commit offsets of each group and transactions of each producer; return failures."""
         try:
             for group in GROUPS:
-                self._commit(group, choice)
+                self._commit(group, choice, commits)
             for name in PRODUCERS:
-                self._transact(name)
+                self._transact(name, commits)
         except KafkaException as error:
             return [Anomaly("coordinator failed", str(error))]
         return []
 
-    def _commit(self, group: str, choice: Random) -> None:
+    def _commit(self, group: str, choice: Random, commits: int) -> None:
         consumer = self._consumer(group)
         try:
-            for _ in range(COMMITS):
+            for _ in range(commits):
                 offsets = [choice.randrange(1 << 40) for _ in range(self._partitions)]
                 places = [
                     TopicPartition(self._topic, index, offset)
@@ -61,11 +61,11 @@ class Coordinators:
         finally:
             consumer.close()
 
-    def _transact(self, name: str) -> None:
+    def _transact(self, name: str, commits: int) -> None:
         settings = {"bootstrap.servers": self._bootstrap, "transactional.id": name, **QUIET}
         producer = Producer(settings)
         producer.init_transactions(PATIENCE_S)
-        for _ in range(COMMITS):
+        for _ in range(commits):
             producer.begin_transaction()
             for index in range(self._partitions):
                 producer.produce(self._topic, b"value", b"key", index)
@@ -92,7 +92,11 @@ class Coordinators:
         return Consumer({"bootstrap.servers": self._bootstrap, "group.id": group, **QUIET})
 
     def compact(self) -> None:
-        """Configure the cleaner to compact internal topics as soon as a segment is full."""
+        """Configure the cleaner to compact internal topics as soon as a segment is full.
+
+        Call it while they are small. Apache Kafka's followers reject a response to a fetch that is
+        larger than a segment (RecordBatchTooLargeException), so they cannot copy older segments.
+        """
         changed = [
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
             for name, value in COMPACTED.items()

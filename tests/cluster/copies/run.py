@@ -98,7 +98,7 @@ def moves(nodes: Mixed, seed: int, count: int) -> Iterator[Anomaly]:
     choice = Random(f"{seed} moves")
     create(nodes.bootstrap, MOVED_TOPIC, MOVED_PARTITIONS, choice)
     coordinators = Coordinators(nodes.bootstrap, MOVED_TOPIC, MOVED_PARTITIONS)
-    yield from coordinators.work(choice)
+    yield from coordinators.work(choice, commits=1)
     coordinators.compact()
     topics = [internal_partitions(choice, topic) for topic in (OFFSETS, TRANSACTIONS)]
     for number in range(count):
