@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import ConfigurationError, ConsumerError
 from spark_udfs.sink.java_settings import java_settings
-from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.topic_partition import Range, TopicPartition
 
 if TYPE_CHECKING:
     from confluent_kafka import Uuid
@@ -108,7 +108,7 @@ class KafkaBrokers:
         except KafkaException as error:
             raise ConsumerError(self._said("ids", topics, error)) from error
 
-    def log_ranges(self, places: Collection[Place]) -> dict[Place, Range]:
+    def log_ranges(self, places: Collection[TopicPartition]) -> dict[TopicPartition, Range]:
         """Return the offset range of each partition: log start offset and the end for consumers.
 
         Raises:
@@ -121,16 +121,16 @@ class KafkaBrokers:
         starts = self._offsets(places, OffsetSpec.earliest())
         return {place: Range(starts[place], ends[place]) for place in places}
 
-    def _offsets(self, places: Collection[Place], spec: Any) -> dict[Place, int]:
-        from confluent_kafka import KafkaException, TopicPartition
+    def _offsets(self, places: Collection[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+        import confluent_kafka
 
         if not places:
             return {}
-        wanted = {TopicPartition(*place): spec for place in places}
+        wanted = {confluent_kafka.TopicPartition(*place): spec for place in places}
         try:
             asked = self._admin().list_offsets(wanted, request_timeout=self._timeout_s)
             return {(at.topic, at.partition): found.result().offset for at, found in asked.items()}
-        except KafkaException as error:
+        except confluent_kafka.KafkaException as error:
             raise ConsumerError(
                 self._said("offsets", [topic for topic, _ in places], error)
             ) from error

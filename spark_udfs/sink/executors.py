@@ -30,11 +30,11 @@ from pykafka_core.errors import ConfigurationError, ConsumerError, LedgerError
 from pykafka_core.idempotent import Ledger, PartitionKey, Transaction
 from spark_udfs.sink.brokers import TopicIds
 from spark_udfs.sink.micro_batch_plan import Planned
-from spark_udfs.sink.places import Place, name
-from spark_udfs.sink.processing import Work, check_places
-from spark_udfs.sink.rows.micro_batch import Run, in_log_order
+from spark_udfs.sink.processing import Work, check_source_columns
+from spark_udfs.sink.rows.micro_batch import PartitionRows, in_log_order
 from spark_udfs.sink.rows.spill import spooled
 from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
+from spark_udfs.sink.topic_partition import TopicPartition, name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,7 +62,7 @@ class Committed(NamedTuple):
     """The result of a batch's tasks; ``places`` are the partitions of their rows."""
 
     counts: Counts
-    places: Set[Place]
+    places: Set[TopicPartition]
 
 
 _REPORT: Final = pa.schema(
@@ -97,7 +97,7 @@ class Task:
     started: Mapping[PartitionKey, int]
     brokers: TopicIds
     work: Work
-    places: Sequence[Place] | None = None
+    places: Sequence[TopicPartition] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Commit the rows; yield a report for `committed_of`."""
@@ -106,11 +106,11 @@ class Task:
         yield _report(done)
 
     def _committed(self, rows: pa.Table) -> Committed:
-        check_places(rows)
+        check_source_columns(rows)
         batch = in_log_order(rows)
         self.plan.check_rows(batch.runs)
         self._check_mine(batch.runs)
-        self._check_lives({run.place[0] for run in batch.runs})
+        self._check_topic_ids({run.place[0] for run in batch.runs})
         keys = {run.place: PartitionKey(self.ids[run.place[0]], *run.place) for run in batch.runs}
         try:
             with self.ledger.partitions_transaction(self.group, list(keys.values())) as transaction:
@@ -126,7 +126,7 @@ class Task:
             self.ledger.close()
         return Committed(Counts(rows.num_rows, len(left), *done), keys.keys())
 
-    def _check_mine(self, batch: Sequence[Run]) -> None:
+    def _check_mine(self, batch: Sequence[PartitionRows]) -> None:
         """Check that rows are of the task's partition; other tasks would drop the rest of it."""
         from pyspark import TaskContext
 
@@ -141,7 +141,7 @@ class Task:
                     "keep them as the source gives them"
                 )
 
-    def _check_lives(self, topics: set[str]) -> None:
+    def _check_topic_ids(self, topics: set[str]) -> None:
         """Check that the topics have the ids that the driver used."""
         found = self.brokers(topics)
         replaced = sorted(topic for topic in topics if found.get(topic) != self.ids[topic])
@@ -206,7 +206,7 @@ def check_pickled(**parts: object) -> None:
 
 
 def without_redelivered(
-    df: "DataFrame", marks: Mapping[Place, int]
+    df: "DataFrame", marks: Mapping[TopicPartition, int]
 ) -> "tuple[DataFrame, Callable[[], int]]":
     """Drop rows below these marks in the JVM, so that they are not sent to Python.
 

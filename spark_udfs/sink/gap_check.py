@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pykafka_core.errors import ConsumerError, DataLossError
 from pykafka_core.idempotent import PartitionKey
 from spark_udfs.sink.micro_batch_plan import Planned
-from spark_udfs.sink.places import Place, Range, name
+from spark_udfs.sink.topic_partition import Range, TopicPartition, name
 
 _NAMED_MAX = 5
 """Number of partitions that an error names; a few of some hundreds are enough to act on."""
@@ -50,17 +50,17 @@ class Read:
     ledger: str
     marks: Mapping[PartitionKey, int]
     ids: Mapping[str, bytes]
-    logs: Mapping[Place, Range]
+    logs: Mapping[TopicPartition, Range]
 
-    def key(self, place: Place) -> PartitionKey:
+    def key(self, place: TopicPartition) -> PartitionKey:
         """Return the partition's key in the ledger."""
         return PartitionKey(self.ids[place[0]], *place)
 
-    def mark(self, place: Place) -> int:
+    def mark(self, place: TopicPartition) -> int:
         """Return the next offset to process; 0 if nothing was processed."""
         return self.marks.get(self.key(place), 0)
 
-    def redelivered(self, plan: Planned) -> dict[Place, int]:
+    def redelivered(self, plan: Planned) -> dict[TopicPartition, int]:
         """Return the marks of partitions whose batch starts before the mark."""
         return {
             place: self.mark(place)
@@ -68,15 +68,15 @@ class Read:
             if at.start < min(at.end, self.mark(place))
         }
 
-    def advanced(self, ends: Mapping[Place, int]) -> dict[PartitionKey, int]:
+    def advanced(self, ends: Mapping[TopicPartition, int]) -> dict[PartitionKey, int]:
         """Return the marks of these partitions once everything before ``ends`` is processed."""
         return {self.key(place): max(end, self.mark(place)) for place, end in ends.items()}
 
-    def beyond(self, logs: Mapping[Place, Range]) -> dict[Place, Range]:
+    def beyond(self, logs: Mapping[TopicPartition, Range]) -> dict[TopicPartition, Range]:
         """Return those of the logs that end before their mark."""
         return {place: log for place, log in logs.items() if log.end < self.mark(place)}
 
-    def check_ends(self, logs: Mapping[Place, Range]) -> None:
+    def check_ends(self, logs: Mapping[TopicPartition, Range]) -> None:
         """Check that no log ends before its mark.
 
         Raises:
@@ -96,7 +96,7 @@ class Read:
                 "the records are new; or delete and recreate the topic. fail_on_data_loss=False changes nothing here"
             )
 
-    def check_lives(self, plan: Planned, batch_id: int) -> None:
+    def check_topic_ids(self, plan: Planned, batch_id: int) -> None:
         """Check that a checkpoint continues with the topics that the group has read.
 
         Raises:
@@ -137,7 +137,7 @@ class Read:
                 "without them"
             )
 
-    def passed_over(self, plan: Planned, batch_id: int | None) -> dict[Place, Range]:
+    def passed_over(self, plan: Planned, batch_id: int | None) -> dict[TopicPartition, Range]:
         """Return the offsets before the batch that the group has not processed, by partition.
 
         Batch 0 starts a checkpoint; rows outside of a query (None) are treated the same. A topic
@@ -157,7 +157,7 @@ class Read:
             if at.start > expected[place]
         }
 
-    def _log_start(self, place: Place) -> int:
+    def _log_start(self, place: TopicPartition) -> int:
         return self.logs[place].start if place in self.logs else 0
 
     def _why(self, batch_id: int | None) -> str:
@@ -183,7 +183,7 @@ class Read:
         return f"The checkpoint is ahead of {self.ledger}, {restored}: start {restart}"
 
 
-def check_logs(plan: Planned, logs: Mapping[Place, Range]) -> None:
+def check_logs(plan: Planned, logs: Mapping[TopicPartition, Range]) -> None:
     """Check that no log ends before the end of the plan.
 
     A batch that was planned before a crash is read again after it, maybe from another log of that
@@ -202,7 +202,7 @@ def check_logs(plan: Planned, logs: Mapping[Place, Range]) -> None:
             )
 
 
-def _said(lost: Mapping[Place, Range]) -> str:
+def _said(lost: Mapping[TopicPartition, Range]) -> str:
     return _first_of([f"offsets {lost[place]} of {name(place)}" for place in sorted(lost)])
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pykafka_core.errors import ConfigurationError, MessageIdError
 from pykafka_core.idempotent import ID_SIZE_MAX
-from spark_udfs.sink.rows.micro_batch import PLACE, Rows
+from spark_udfs.sink.rows.micro_batch import SOURCE_COLUMNS, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -75,8 +75,8 @@ def check_ids(rows: Rows, ids: pa.ChunkedArray, good: NDArray[np.bool_]) -> None
         return
     first = int(np.argmin(good))
     where = f"row {first} of the batch"
-    if set(PLACE) <= set(rows.table.column_names):
-        topic, partition, offset = (rows.column(name)[first] for name in PLACE)
+    if set(SOURCE_COLUMNS) <= set(rows.table.column_names):
+        topic, partition, offset = (rows.column(name)[first] for name in SOURCE_COLUMNS)
         where = f"the record at offset {offset} of {topic}-{partition}"
     value = ids[first]
     what = f"has {pc.binary_length(value)} bytes" if value.is_valid else "is null"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pykafka_core.errors import ConfigurationError, UsageError
 from spark_udfs.environment import SparkSetupError
-from spark_udfs.sink.places import Place, Range, name
-from spark_udfs.sink.rows.micro_batch import Run
+from spark_udfs.sink.rows.micro_batch import PartitionRows
+from spark_udfs.sink.topic_partition import Range, TopicPartition, name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +24,7 @@ QUERY_ID: Final = "sql.streaming.queryId"
 _KAFKA_STREAM: Final = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 
 
-StreamPlan: TypeAlias = Mapping[Place, Range]
+StreamPlan: TypeAlias = Mapping[TopicPartition, Range]
 """The plan of one stream. A newly discovered partition starts at 0, whatever its first offset."""
 
 
@@ -40,21 +40,21 @@ class Planned:
         return {topic for topic, _ in self.ranges}
 
     @property
-    def starts(self) -> dict[Place, int]:
+    def starts(self) -> dict[TopicPartition, int]:
         """Return the first offset of each partition's range."""
         return {place: at.start for place, at in self.ranges.items()}
 
     @property
-    def ends(self) -> dict[Place, int]:
+    def ends(self) -> dict[TopicPartition, int]:
         """Return the exclusive end of each partition's range, where its next batch starts."""
         return {place: at.end for place, at in self.ranges.items()}
 
     @classmethod
-    def of_rows(cls, batch: Sequence[Run]) -> "Planned":
+    def of_rows(cls, batch: Sequence[PartitionRows]) -> "Planned":
         """Return the plan of rows outside of a query: all from a partition's first to last row."""
         return cls({run.place: Range(run.first, run.last + 1) for run in batch})
 
-    def check_rows(self, batch: Sequence[Run]) -> None:
+    def check_rows(self, batch: Sequence[PartitionRows]) -> None:
         """Check that the rows belong to this batch.
 
         Args:
@@ -201,7 +201,7 @@ def _stream_plans(
         yield {place: Range(begun.get(place, 0), offset) for place, offset in ended.items()}
 
 
-def _offsets(text: str) -> dict[Place, int]:
+def _offsets(text: str) -> dict[TopicPartition, int]:
     return {
         (topic, int(partition)): offset
         for topic, partitions in json.loads(text).items()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.idempotent import Transaction
 from spark_udfs.sink.message_ids import ID_COLUMN, check_ids, usable
-from spark_udfs.sink.rows.micro_batch import PLACE, Rows
+from spark_udfs.sink.rows.micro_batch import SOURCE_COLUMNS, Rows
 
 Effect = Callable[[Any, pa.Table], object]
 """Called with the ledger's connection and rows; must neither commit nor roll back."""
@@ -98,12 +98,12 @@ def _give(transaction: Transaction, effect: Effect, parts: Iterator[pa.Table]) -
     return count
 
 
-def check_places(table: pa.Table) -> None:
+def check_source_columns(table: pa.Table) -> None:
     """Check that every row has a topic, a partition and an offset.
 
     Raises:
         ConfigurationError: A column has nulls.
     """
-    for name in PLACE:
+    for name in SOURCE_COLUMNS:
         if table[name].null_count:
             raise ConfigurationError([f"column {name} has nulls: keep it as the source gives it"])

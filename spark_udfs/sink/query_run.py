@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from pykafka_core.errors import UsageError
-from spark_udfs.sink.places import Place
+from spark_udfs.sink.topic_partition import TopicPartition
 
 
 @dataclass
-class Run:
+class QueryRun:
     """One run. Each call with rows outside of a query is a separate run.
 
     Attributes:
@@ -20,7 +20,7 @@ class Run:
     run_id: str | None = None
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     committed: int | None = None
-    marks: dict[Place, int] = field(default_factory=dict)
+    marks: dict[TopicPartition, int] = field(default_factory=dict)
 
     def goes_on(self, run_id: str | None, batch_id: int) -> bool:
         """Return whether the batch belongs to this run; if not, it starts another run.

@@ -44,13 +44,13 @@ from spark_udfs.sink.executors import (
 from spark_udfs.sink.gap_check import Read, check_logs
 from spark_udfs.sink.message_ids import ID_COLUMN, with_ids
 from spark_udfs.sink.micro_batch_plan import QUERY_ID, Planned, planned, run_of
-from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.processing import Effect, Work, check_places
-from spark_udfs.sink.query_run import Run
+from spark_udfs.sink.processing import Effect, Work, check_source_columns
+from spark_udfs.sink.query_run import QueryRun
 from spark_udfs.sink.rows.collect import collected
 from spark_udfs.sink.rows.micro_batch import Batch, Rows, in_log_order
 from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
 from spark_udfs.sink.statistics import Statistics, lag_of, listener_of
+from spark_udfs.sink.topic_partition import Range, TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -158,9 +158,9 @@ class IdempotentSink:
                 quarantine=self._work.quarantine,
                 brokers=self._brokers,
             )
-        self._run = Run()
+        self._run = QueryRun()
         self._query: str | None = None
-        self._marks: dict[int, Mapping[Place, int]] = {}
+        self._marks: dict[int, Mapping[TopicPartition, int]] = {}
         """Marks of recent batches: Spark reports on a batch while later batches run."""
         self._statistics = Statistics()
         self._lock = threading.Lock()
@@ -215,7 +215,7 @@ class IdempotentSink:
         """
         with self._lock:
             if not self._run.goes_on(run_id := run_of(df), batch_id):
-                self._run, self._query = Run(run_id), _query_id(df)
+                self._run, self._query = QueryRun(run_id), _query_id(df)
             with _noting(self._group, batch_id, self._on_executors), _ending(run_id):
                 self._process(df, batch_id)
             self._run.committed = batch_id
@@ -240,24 +240,24 @@ class IdempotentSink:
     def _by_offsets(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> Counts:
         plan = planned(df)
         if plan is None:
-            return self._by_hand(df, brokers)
+            return self._by_rows(df, brokers)
         frame = self._checked(df)
         logs = self._logs(plan, batch_id, brokers)
         with _rows(frame, plan) as table:
-            check_places(table)
+            check_source_columns(table)
             batch = in_log_order(table)
             check_logs(plan, logs)
             plan.check_rows(batch.runs)
             return self._commit(batch, plan, batch_id, logs, brokers)
 
-    def _by_hand(self, df: "DataFrame", brokers: TopicIds) -> Counts:
+    def _by_rows(self, df: "DataFrame", brokers: TopicIds) -> Counts:
         """Process rows outside of a query, like batch 0. The plan is derived from the rows."""
         frame = self._checked(df)
         # Before the rows are read; see `_ids_of_topics`.
         topics = [row.topic for row in frame.select("topic").distinct().collect()]
         self._ids_of_topics({topic for topic in topics if topic is not None}, brokers)
         with _rows(frame, None) as table:
-            check_places(table)
+            check_source_columns(table)
             batch = in_log_order(table)
             plan = Planned.of_rows(batch.runs)
             logs = self._logs(plan, 0, brokers)
@@ -269,15 +269,11 @@ class IdempotentSink:
         batch: Batch,
         plan: Planned,
         batch_id: int | None,
-        logs: Mapping[Place, Range],
+        logs: Mapping[TopicPartition, Range],
         brokers: TopicIds,
     ) -> Counts:
         """Run the effect for the new rows and advance the marks, on the driver."""
-        ids = self._ids_of_topics(plan.topics, brokers)
-        with self._ledger.transaction(self._group) as transaction:
-            read = self._read_so_far(transaction, ids, {} if batch_id else logs)
-            self._check_ends(read, logs, brokers)
-            self._check_start(read, plan, batch_id)
+        with self._checked_transaction(plan, batch_id, logs, brokers) as (transaction, read):
             fresh = batch.fresh({place: read.mark(place) for place in plan.ranges})
             done = self._work.process(transaction, fresh)
             transaction.advance(read.advanced(plan.ends))
@@ -291,11 +287,7 @@ class IdempotentSink:
         frame = self._checked(df)
         logs = self._logs(plan, batch_id, brokers)
         check_logs(plan, logs)
-        ids = self._ids_of_topics(plan.topics, brokers)
-        with self._ledger.transaction(self._group) as transaction:
-            read = self._read_so_far(transaction, ids, {} if batch_id else logs)
-            self._check_ends(read, logs, brokers)
-            self._check_start(read, plan, batch_id)
+        with self._checked_transaction(plan, batch_id, logs, brokers) as (transaction, read):
             # Skip permitted gaps here: the tasks require that no mark is before the batch.
             begun = read.advanced(plan.starts)
             transaction.advance(begun)
@@ -303,7 +295,7 @@ class IdempotentSink:
             ledger=cast("PartitionsLedger", self._ledger),
             group=self._group,
             plan=plan,
-            ids=ids,
+            ids=read.ids,
             started=begun,
             brokers=brokers,
             work=self._work,
@@ -320,6 +312,34 @@ class IdempotentSink:
         self._committed(batch_id, read, plan.ends)
         return counts._replace(records=records() or counts.records)
 
+    @contextmanager
+    def _checked_transaction(
+        self,
+        plan: Planned,
+        batch_id: int | None,
+        logs: Mapping[TopicPartition, Range],
+        brokers: TopicIds,
+    ) -> Iterator[tuple[Transaction, Read]]:
+        """Open a transaction whose marks fit the plan and the logs."""
+        ids = self._ids_of_topics(plan.topics, brokers)
+        with self._ledger.transaction(self._group) as transaction:
+            read = Read(
+                group=self._group,
+                ledger=str(self._ledger),
+                marks=transaction.marks(),
+                ids=ids,
+                logs={} if batch_id else logs,
+            )
+            if short := read.beyond(logs):
+                # Another driver may have advanced the marks after the offsets were read. Read them
+                # again: the group is locked now.
+                read.check_ends(cast("KafkaBrokers", brokers).log_ranges(short))
+            if batch_id is not None:
+                read.check_topic_ids(plan, batch_id)
+            if self._fail_on_data_loss:
+                read.check_gaps(plan, batch_id)
+            yield transaction, read
+
     def _by_batches(self, df: "DataFrame", batch_id: int) -> Counts:
         query_id = _query_id(df)
         if query_id is None:
@@ -332,7 +352,9 @@ class IdempotentSink:
                 done = self._work.process(transaction, rows)
             return Counts(table.num_rows, len(rows), *done)
 
-    def _committed(self, batch_id: int | None, read: Read, ends: Mapping[Place, int]) -> None:
+    def _committed(
+        self, batch_id: int | None, read: Read, ends: Mapping[TopicPartition, int]
+    ) -> None:
         """Save the marks for the next batch and for the listener."""
         marks = {place: max(end, read.mark(place)) for place, end in ends.items()}
         self._run.marks |= marks
@@ -340,32 +362,9 @@ class IdempotentSink:
             kept = list(self._marks.items())[1 - BATCHES_REPORTED_MAX :]
             self._marks = {**dict(kept), batch_id: marks}
 
-    def _read_so_far(
-        self, transaction: Transaction, ids: Mapping[str, bytes], logs: Mapping[Place, Range]
-    ) -> Read:
-        return Read(
-            group=self._group,
-            ledger=str(self._ledger),
-            marks=transaction.marks(),
-            ids=ids,
-            logs=logs,
-        )
-
-    def _check_ends(self, read: Read, logs: Mapping[Place, Range], brokers: TopicIds) -> None:
-        """Check that no log ends before the group's mark."""
-        if short := read.beyond(logs):
-            # Another driver may have advanced the marks after the offsets were read. Read them
-            # again: the group is locked now.
-            read.check_ends(cast("KafkaBrokers", brokers).log_ranges(short))
-
-    def _check_start(self, read: Read, plan: Planned, batch_id: int | None) -> None:
-        """Check that the batch does not start after the group's marks."""
-        if batch_id is not None:
-            read.check_lives(plan, batch_id)
-        if self._fail_on_data_loss:
-            read.check_gaps(plan, batch_id)
-
-    def _logs(self, plan: Planned, batch_id: int, brokers: TopicIds) -> Mapping[Place, Range]:
+    def _logs(
+        self, plan: Planned, batch_id: int, brokers: TopicIds
+    ) -> Mapping[TopicPartition, Range]:
         """Return log ranges of partitions that are new in this run or whose batch ends early.
 
         New means that this is batch 0, or that the run has not committed a batch of the topic. A

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs.sink.places import Place, name
+from spark_udfs.sink.topic_partition import TopicPartition, name
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -53,14 +53,14 @@ class Statistics:
         )
 
 
-def lag_of(progress: Any, marks: Mapping[Place, int]) -> dict[str, int]:
+def lag_of(progress: Any, marks: Mapping[TopicPartition, int]) -> dict[str, int]:
     """Return the number of offsets at or after each partition's mark.
 
     Args:
         progress: A StreamingQueryProgress.
         marks: The next offset to process; partitions without a mark are left out.
     """
-    ends: dict[Place, int] = {}
+    ends: dict[TopicPartition, int] = {}
     for source in progress.sources:
         for topic, partitions in _offsets(source.latestOffset).items():
             ends |= {(topic, int(number)): end for number, end in partitions.items()}

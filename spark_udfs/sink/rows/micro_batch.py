@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pykafka_core.idempotent.deduplication import first_fresh
-from spark_udfs.sink.places import Place
 from spark_udfs.sink.rows.row_bytes import row_bytes
+from spark_udfs.sink.topic_partition import TopicPartition
 
-PLACE = ("topic", "partition", "offset")
+SOURCE_COLUMNS = ("topic", "partition", "offset")
 """The columns of spark-sql-kafka with the origin of a row: string, int, bigint."""
 
 PART_BYTES: Final = 64 << 20
@@ -30,10 +30,10 @@ _PIECE_BYTES: Final = 1 << 20
 """Piece size when one column is read."""
 
 
-class Run(NamedTuple):
+class PartitionRows(NamedTuple):
     """The rows [``start``, ``stop``) of a batch: one partition, in offset order."""
 
-    place: Place
+    place: TopicPartition
     start: int
     stop: int
     first: int
@@ -116,9 +116,9 @@ class Batch:
 
     table: pa.Table
     order: NDArray[np.int64] | None
-    runs: Sequence[Run]
+    runs: Sequence[PartitionRows]
 
-    def fresh(self, marks: Mapping[Place, int]) -> Rows:
+    def fresh(self, marks: Mapping[TopicPartition, int]) -> Rows:
         """Return the rows at or after the marks, which were not processed before.
 
         Args:
@@ -149,11 +149,11 @@ def in_log_order(table: pa.Table) -> Batch:
     if (found := _runs(table)) is not None:
         return Batch(table, None, found)
     places = _numbered(table)
-    keys = [(name, "ascending") for name in PLACE]
+    keys = [(name, "ascending") for name in SOURCE_COLUMNS]
     order: NDArray[np.int64] = pc.sort_indices(pa.table(places), keys).to_numpy().view(np.int64)
-    topics, partitions, offsets = (places[name][order] for name in PLACE)
+    topics, partitions, offsets = (places[name][order] for name in SOURCE_COLUMNS)
     names = pa.DictionaryArray.from_arrays(topics, _topics(table))
-    found = _runs(pa.table([names, partitions, offsets], names=list(PLACE)))
+    found = _runs(pa.table([names, partitions, offsets], names=list(SOURCE_COLUMNS)))
     assert found is not None, "sorted rows are in log order"
     return Batch(table, order, found)
 
@@ -167,7 +167,9 @@ def _topics(table: pa.Table) -> pa.Array:
 def _numbered(table: pa.Table) -> dict[str, NDArray[Any]]:
     """Return the sort keys, with topics as numbers: names would be limited to 2 GiB in total."""
     topics = pc.index_in(table["topic"], value_set=_topics(table))
-    return {"topic": topics.to_numpy()} | {name: table[name].to_numpy() for name in PLACE[1:]}
+    return {"topic": topics.to_numpy()} | {
+        name: table[name].to_numpy() for name in SOURCE_COLUMNS[1:]
+    }
 
 
 def _gathered(table: pa.Table, wanted: NDArray[np.int64], bytes_max: int) -> Iterator[pa.Table]:
@@ -210,11 +212,11 @@ def _taken(
     return pa.Table.from_arrays(columns, schema=batches[0].schema)
 
 
-def _runs(table: pa.Table) -> list[Run] | None:
+def _runs(table: pa.Table) -> list[PartitionRows] | None:
     """Return the runs of a table in log order; None if it is not in log order."""
-    found: dict[Place, Run] = {}
+    found: dict[TopicPartition, PartitionRows] = {}
     start = 0
-    for batch in table.select(PLACE).to_batches():
+    for batch in table.select(SOURCE_COLUMNS).to_batches():
         for run in _runs_of(batch, start):
             before = found.get(run.place)
             if before is None:
@@ -227,7 +229,7 @@ def _runs(table: pa.Table) -> list[Run] | None:
     return sorted(found.values())
 
 
-def _runs_of(batch: pa.RecordBatch, start: int) -> Iterator[Run]:
+def _runs_of(batch: pa.RecordBatch, start: int) -> Iterator[PartitionRows]:
     """Yield runs of adjacent rows of one partition with ascending offsets; count from ``start``."""
     if batch.num_rows == 0:
         return
@@ -239,4 +241,6 @@ def _runs_of(batch: pa.RecordBatch, start: int) -> Iterator[Run]:
     bounds = np.concatenate(([0], np.flatnonzero(ends) + 1, [batch.num_rows])).tolist()
     for first, stop in pairwise(bounds):
         place = topics.dictionary[int(codes[first])].as_py(), int(partitions[first])
-        yield Run(place, start + first, start + stop, int(offsets[first]), int(offsets[stop - 1]))
+        yield PartitionRows(
+            place, start + first, start + stop, int(offsets[first]), int(offsets[stop - 1])
+        )

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.rows.micro_batch import PLACE
+from spark_udfs.sink.rows.micro_batch import SOURCE_COLUMNS
+from spark_udfs.sink.topic_partition import Range, TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -14,8 +14,8 @@ _ONE_TO_ONE: Final = "org.apache.spark.OneToOneDependency"
 
 
 def in_whole_partitions(
-    df: "DataFrame", ranges: Mapping[Place, Range]
-) -> "tuple[DataFrame, list[Place] | None]":
+    df: "DataFrame", ranges: Mapping[TopicPartition, Range]
+) -> "tuple[DataFrame, list[TopicPartition] | None]":
     """Return a micro-batch with each Kafka partition in one Spark partition, in offset order.
 
     Args:
@@ -30,10 +30,10 @@ def in_whole_partitions(
     if sorted(read) == sorted(planned.items()):
         return df, [place for place, _ in read]
     tasks = max(1, min(len(planned), _shuffle_partitions(df)))
-    return df.repartition(tasks, "topic", "partition").sortWithinPartitions(*PLACE), None
+    return df.repartition(tasks, "topic", "partition").sortWithinPartitions(*SOURCE_COLUMNS), None
 
 
-def _read_by_task(df: "DataFrame") -> list[tuple[Place, Range]]:
+def _read_by_task(df: "DataFrame") -> list[tuple[TopicPartition, Range]]:
     """Return the Kafka range of each task; empty if rows pass a shuffle, a union or a coalesce.
 
     If the JVM does not expose the ranges, the only cost is a shuffle.
@@ -58,7 +58,7 @@ def _source(rdd: Any) -> Any:
     return rdd if rdd.getClass().getName() == _SOURCE else None
 
 
-def _ranges(partitions: Sequence[Any]) -> Iterator[tuple[Place, Range]]:
+def _ranges(partitions: Sequence[Any]) -> Iterator[tuple[TopicPartition, Range]]:
     for partition in partitions:
         at = partition.inputPartition().get().offsetRange()
         yield (at.topic(), at.partition()), Range(at.fromOffset(), at.untilOffset())

@@ -18,12 +18,12 @@ from spark_udfs.sink.brokers import KafkaBrokers
 from spark_udfs.sink.executors import Committed, Counts, Task, _report, committed_of
 from spark_udfs.sink.message_ids import message_header
 from spark_udfs.sink.micro_batch_plan import Planned, planned
-from spark_udfs.sink.places import Range
 from spark_udfs.sink.processing import Effect, Work
 from spark_udfs.sink.rows.spill import spooled
 from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics
+from spark_udfs.sink.topic_partition import Range
 from tests.idempotent.databases import PostgresDatabase, effects
 from tests.support.brokers import Brokers, Serve
 from tests.support.patience import PATIENCE_S

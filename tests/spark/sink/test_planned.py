@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pykafka_core.errors import ConfigurationError, UsageError
 from spark_udfs import SparkSetupError
 from spark_udfs.sink.micro_batch_plan import Planned, StreamPlan, agreed, planned, run_of
-from spark_udfs.sink.places import Range
+from spark_udfs.sink.topic_partition import Range
 
 KAFKA = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_udfs.sink.rows.micro_batch import Batch, Rows, Run, in_log_order
+from spark_udfs.sink.rows.micro_batch import Batch, PartitionRows, Rows, in_log_order
 from spark_udfs.sink.rows.row_bytes import row_bytes
 
 Row = tuple[str, int, int]
@@ -166,4 +166,4 @@ def test_an_empty_table_has_no_runs() -> None:
 
 def test_run_has_the_name_of_its_topic() -> None:
     table = table_of([("b", 1, 5), ("b", 1, 6)])
-    assert in_log_order(table).runs == [Run(("b", 1), 0, 2, 5, 6)]
+    assert in_log_order(table).runs == [PartitionRows(("b", 1), 0, 2, 5, 6)]

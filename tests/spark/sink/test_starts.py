@@ -8,8 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import confluent_kafka
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 
@@ -18,9 +19,9 @@ from pykafka_core.idempotent import PartitionKey, SQLiteLedger
 from spark_udfs.sink.brokers import KafkaBrokers
 from spark_udfs.sink.gap_check import Read
 from spark_udfs.sink.micro_batch_plan import Planned
-from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics
+from spark_udfs.sink.topic_partition import Range, TopicPartition
 from tests.idempotent.kafka import add_partitions
 from tests.support.brokers import Brokers, Serve
 from tests.support.patience import PATIENCE_S
@@ -49,7 +50,8 @@ class Query:
         return {"effect": insert_values("?"), "brokers": self.broker.bootstrap_servers}
 
     def delete_records(self, before: int) -> None:
-        for done in self._admin.delete_records([TopicPartition(TOPIC, 0, before)]).values():
+        deleted = confluent_kafka.TopicPartition(TOPIC, 0, before)
+        for done in self._admin.delete_records([deleted]).values():
             done.result(PATIENCE_S)
 
     def grow(self, partitions: int) -> None:
@@ -252,10 +254,10 @@ def test_log_that_loses_its_end_while_a_checkpoint_catches_up_is_rejected(query:
     """After the first batch, log ends are requested only if the batch ends before the mark."""
     query.send(6)
     query.run("first")
-    asked: list[list[Place]] = []
+    asked: list[list[TopicPartition]] = []
 
     class Brokers(KafkaBrokers):
-        def log_ranges(self, places: Collection[Place]) -> dict[Place, Range]:
+        def log_ranges(self, places: Collection[TopicPartition]) -> dict[TopicPartition, Range]:
             asked.append(list(places))
             there = super().log_ranges(places)
             return there if len(asked) == 1 else {at: Range(0, 5) for at in there}
@@ -492,7 +494,7 @@ def test_topic_id_that_is_known_or_that_starts_at_0_is_accepted() -> None:
     plan = Planned(
         {("a", 0): Range(9, 9), ("a", 1): Range(9, 9), ("b", 0): Range(0, 4), ("c", 0): Range(9, 9)}
     )
-    read(marks, {"a": NEW, "b": NEW, "c": NEW}).check_lives(plan, 1)
+    read(marks, {"a": NEW, "b": NEW, "c": NEW}).check_topic_ids(plan, 1)
 
 
 def test_an_error_names_a_few_partitions_and_counts_the_others() -> None:

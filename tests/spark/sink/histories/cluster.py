@@ -6,7 +6,7 @@ from itertools import count
 
 from pykafka_core.errors import ConsumerError
 from pykafka_core.idempotent import PartitionKey
-from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.topic_partition import Range, TopicPartition
 
 TOPICS = ("a", "b")
 LATE = "c"
@@ -41,7 +41,7 @@ class Cluster:
         self.ids: dict[str, bytes] = {}
         self.names: dict[bytes, str] = {}
         """Names of all topics that ever existed, by id."""
-        self.partitions: dict[Place, Partition] = {}
+        self.partitions: dict[TopicPartition, Partition] = {}
         self.sent: list[bytes] = []
         """Every message id, once."""
         for topic in TOPICS:
@@ -74,7 +74,7 @@ class Cluster:
         """Add a record with an existing message id, like a producer's retry."""
         partition.ids.append(self.sent[which % len(self.sent)])
 
-    def key(self, place: Place) -> PartitionKey:
+    def key(self, place: TopicPartition) -> PartitionKey:
         """Return the key of a partition that exists."""
         return PartitionKey(self.ids[place[0]], *place)
 
@@ -83,7 +83,7 @@ class Cluster:
             raise ConsumerError(f"no topics {missing}")
         return {topic: self.ids[topic] for topic in topics}
 
-    def log_ranges(self, places: Iterable[Place]) -> Mapping[Place, Range]:
+    def log_ranges(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, Range]:
         places = list(places)
         if missing := sorted(set(places) - self.partitions.keys()):
             raise ConsumerError(f"no partitions {missing}")

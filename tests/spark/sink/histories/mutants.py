@@ -3,6 +3,7 @@
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,16 +13,16 @@ import pyarrow as pa
 import pytest
 
 from pykafka_core.errors import ConfigurationError, DataLossError
-from pykafka_core.idempotent import PartitionKey, SQLiteLedger, sql
+from pykafka_core.idempotent import PartitionKey, SQLiteLedger, Transaction, sql
 from pykafka_core.idempotent.deduplication import first_fresh, first_of_each
 from spark_udfs.sink import executors, micro_batch_plan, processing, sink
 from spark_udfs.sink.executors import Counts, Task
 from spark_udfs.sink.gap_check import Read
 from spark_udfs.sink.micro_batch_plan import Planned, StreamPlan, agreed
-from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.rows import micro_batch
 from spark_udfs.sink.rows.micro_batch import Batch, Rows
 from spark_udfs.sink.sink import IdempotentSink
+from spark_udfs.sink.topic_partition import Range, TopicPartition
 from tests.spark.sink.histories.machine import Histories
 from tests.spark.sink.histories.spark import without_a_jvm
 from tests.spark.sink.histories.tasks import TaskHistories
@@ -83,7 +84,7 @@ def a_mark_is_the_last_offset_that_was_processed(patch: pytest.MonkeyPatch) -> N
 
 @found_by(Histories)
 def marks_follow_a_batch_back(patch: pytest.MonkeyPatch) -> None:
-    def advanced(read: Read, ends: Mapping[Place, int]) -> dict[PartitionKey, int]:
+    def advanced(read: Read, ends: Mapping[TopicPartition, int]) -> dict[PartitionKey, int]:
         return {read.key(place): end for place, end in ends.items()}
 
     patch.setattr(Read, "advanced", advanced)
@@ -122,19 +123,17 @@ def the_batch_number_decides(patch: pytest.MonkeyPatch) -> None:
 
 @found_by(Histories)
 def marks_are_committed_before_the_effect(patch: pytest.MonkeyPatch) -> None:
-    opened: list[Any] = []
+    right = IdempotentSink._checked_transaction
 
-    def read_so_far(self: IdempotentSink, transaction: Any, *rest: Any) -> Read:
-        opened[:] = [transaction]
-        return read_right(self, transaction, *rest)
+    @contextmanager
+    def advanced(
+        self: IdempotentSink, plan: Planned, *rest: Any
+    ) -> Iterator[tuple[Transaction, Read]]:
+        with right(self, plan, *rest) as (transaction, read):
+            transaction.advance(read.advanced(plan.ends))
+            yield transaction, read
 
-    def check_start(self: IdempotentSink, read: Read, plan: Planned, batch_id: int | None) -> None:
-        check_right(self, read, plan, batch_id)
-        opened[0].advance(read.advanced(plan.ends))
-
-    read_right, check_right = IdempotentSink._read_so_far, IdempotentSink._check_start
-    patch.setattr(IdempotentSink, "_read_so_far", read_so_far)
-    patch.setattr(IdempotentSink, "_check_start", check_start)
+    patch.setattr(IdempotentSink, "_checked_transaction", advanced)
     _keep_at_roll_back(patch, "pykafka_marks")
 
 
@@ -183,12 +182,12 @@ def _keep_at_roll_back(patch: pytest.MonkeyPatch, table: str) -> None:
 
 
 def _passed_over(
-    patch: pytest.MonkeyPatch, forgives: Callable[[Read, int | None, Place, Range], bool]
+    patch: pytest.MonkeyPatch, forgives: Callable[[Read, int | None, TopicPartition, Range], bool]
 ) -> None:
     """Accept some skipped offsets of a batch, by batch number, place and offsets."""
     right = Read.passed_over
 
-    def passed_over(read: Read, plan: Planned, batch_id: int | None) -> dict[Place, Range]:
+    def passed_over(read: Read, plan: Planned, batch_id: int | None) -> dict[TopicPartition, Range]:
         lost = right(read, plan, batch_id)
         return {at: lost[at] for at in lost if not forgives(read, batch_id, at, lost[at])}
 
@@ -217,7 +216,7 @@ def an_added_partition_may_begin_anywhere(patch: pytest.MonkeyPatch) -> None:
 
 @found_by(Histories)
 def a_checkpoint_may_be_of_an_earlier_topic(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Read, "check_lives", lambda *_: None)
+    patch.setattr(Read, "check_topic_ids", lambda *_: None)
 
 
 @found_by(Histories)
@@ -289,7 +288,7 @@ def a_second_stream_brings_nothing_new(patch: pytest.MonkeyPatch) -> None:
     """Only the first of several rows with one offset counts."""
 
     def in_log_order(table: pa.Table) -> Batch:
-        places = zip(*(table[name].to_pylist() for name in micro_batch.PLACE), strict=True)
+        places = zip(*(table[name].to_pylist() for name in micro_batch.SOURCE_COLUMNS), strict=True)
         first = {place: row for row, place in reversed(list(enumerate(places)))}
         return micro_batch.in_log_order(table.take(pa.array(sorted(first.values()), pa.int64())))
 
@@ -307,7 +306,7 @@ def the_driver_advances_the_marks_before_its_tasks(patch: pytest.MonkeyPatch) ->
 @found_by(TaskHistories)
 def a_task_trusts_the_marks_that_its_driver_saw(patch: pytest.MonkeyPatch) -> None:
     class Whole(Batch):
-        def fresh(self, marks: Mapping[Place, int]) -> Rows:
+        def fresh(self, marks: Mapping[TopicPartition, int]) -> Rows:
             return super().fresh({})
 
     def whole(table: pa.Table) -> Batch:
@@ -349,7 +348,7 @@ def a_task_does_not_know_what_its_driver_dropped(patch: pytest.MonkeyPatch) -> N
 
 @found_by(TaskHistories)
 def a_task_does_not_ask_whose_rows_it_read(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Task, "_check_lives", lambda *_: None)
+    patch.setattr(Task, "_check_topic_ids", lambda *_: None)
 
 
 if __name__ == "__main__":

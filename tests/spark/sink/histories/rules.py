@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pykafka_core.idempotent import PartitionKey
-from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.sink import IdempotentSink
+from spark_udfs.sink.topic_partition import Range, TopicPartition
 from tests.spark.sink.histories.cluster import Cluster, Record
 from tests.spark.sink.histories.spark import Checkpoint, Frame, Spark
 
@@ -76,7 +76,7 @@ class Rules(NamedTuple):
         lives = {key.topic_id for key in self.marks if key.topic == topic}
         return bool(lives) and self.cluster.ids[topic] not in lives
 
-    def _first_to_process(self, place: Place, planned: Range) -> int:
+    def _first_to_process(self, place: TopicPartition, planned: Range) -> int:
         """Return the last offset at which a batch may start.
 
         Without a mark, the group's first batch of a topic may start anywhere. The first one of a

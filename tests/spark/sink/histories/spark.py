@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from spark_udfs.sink import micro_batch_plan, sink
 from spark_udfs.sink.micro_batch_plan import Planned, StreamPlan
-from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.topic_partition import Range, TopicPartition
 from tests.spark.sink.histories.cluster import TOPICS, Cluster, Partition
 
 SCHEMA = (
@@ -29,7 +29,7 @@ COLUMNS = {
     "topic_id": pa.binary(),
     "id": pa.binary(),
 }
-Offsets = dict[Place, int]
+Offsets = dict[TopicPartition, int]
 Row = tuple[str, int, int, bytes, bytes]
 """A row of `SCHEMA`. ``topic_id`` is part of the record, so its real topic is always known."""
 
@@ -91,14 +91,14 @@ class Frame:
     spark: "Spark"
     streams: Sequence[StreamPlan]
     lives: Sequence[Mapping[str, bytes]]
-    below: Mapping[Place, int] = field(default_factory=dict)
+    below: Mapping[TopicPartition, int] = field(default_factory=dict)
     schema = SCHEMA
 
-    def places(self) -> Iterator[tuple[Place, Range]]:
+    def places(self) -> Iterator[tuple[TopicPartition, Range]]:
         for stream in self.streams:
             yield from stream.items()
 
-    def rows(self, place: Place | None = None) -> list[Row]:
+    def rows(self, place: TopicPartition | None = None) -> list[Row]:
         """Return the rows of one partition, or all.
 
         Raises:
@@ -109,7 +109,7 @@ class Frame:
             return sorted(set.intersection(*map(set, parts)))
         return [row for part in parts for row in part]
 
-    def _rows_of(self, stream: StreamPlan, wanted: Place | None) -> Iterator[Row]:
+    def _rows_of(self, stream: StreamPlan, wanted: TopicPartition | None) -> Iterator[Row]:
         for place, at in stream.items():
             if wanted in (None, place):
                 for offset in self.spark.offsets(place, at):
@@ -185,7 +185,7 @@ class Spark:
         ]
         return Frame(self, streams, checkpoint.lives[checkpoint.done : checkpoint.done + 2])
 
-    def offsets(self, place: Place, planned: Range) -> Iterator[int]:
+    def offsets(self, place: TopicPartition, planned: Range) -> Iterator[int]:
         """Yield the offsets of the rows that reading ``planned`` gives.
 
         Raises:
@@ -200,7 +200,7 @@ class Spark:
             raise SourceError(f"{place}: {planned} was planned, {start} to {end} are there")
         return filter(self.wants, range(start, end))
 
-    def _places(self, topics: set[str]) -> dict[Place, Partition]:
+    def _places(self, topics: set[str]) -> dict[TopicPartition, Partition]:
         return {at: p for at, p in self.cluster.partitions.items() if at[0] in topics}
 
     def _initial(self, topics: set[str], start: str) -> Offsets:
@@ -217,7 +217,7 @@ class Spark:
 
 
 def _without_redelivered(
-    frame: Frame, marks: Mapping[Place, int]
+    frame: Frame, marks: Mapping[TopicPartition, int]
 ) -> tuple[Frame, Callable[[], int]]:
     return replace(frame, below=marks), lambda: 0
 

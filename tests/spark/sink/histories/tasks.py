@@ -9,7 +9,7 @@ import pytest
 from pykafka_core.idempotent import PartitionKey
 from spark_udfs.sink import sink
 from spark_udfs.sink.executors import Committed, Counts, Task
-from spark_udfs.sink.places import Place
+from spark_udfs.sink.topic_partition import TopicPartition
 from tests.spark.sink.histories.cluster import TOPICS, Record
 from tests.spark.sink.histories.database import Backup, effect_of
 from tests.spark.sink.histories.machine import (
@@ -48,7 +48,7 @@ class HangingTask:
 
     task: Task
     frame: Frame
-    place: Place
+    place: TopicPartition
     rows: list[Row] | None = None
     deleted: set[Record] = field(default_factory=set)
 
@@ -176,7 +176,7 @@ class TaskHistories(Histories):
             self.leave_out(task.group, left_out)
             self.note("a task went on")
 
-    def deleted(self, task: Task, place: Place) -> set[Record]:
+    def deleted(self, task: Task, place: TopicPartition) -> set[Record]:
         """Return the task's rows deleted by retention, if the source tolerates that."""
         mark = self.database.marks(task.group).get(PartitionKey(task.ids[place[0]], *place), 0)
         planned, partition = task.plan.ranges[place], self.cluster.partitions[place]

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple, TypeAlias
 
-Place: TypeAlias = tuple[str, int]
-"""Topic and partition."""
+TopicPartition: TypeAlias = tuple[str, int]
+"""Name of a topic, and the number of a partition from 0 on."""
 
 
 class Range(NamedTuple):
@@ -16,6 +16,6 @@ class Range(NamedTuple):
         return f"{self.start} to {self.end - 1}" if self.end > self.start else "none"
 
 
-def name(place: Place) -> str:
+def name(place: TopicPartition) -> str:
     """Return Kafka's name of the partition: "orders-0"."""
     return f"{place[0]}-{place[1]}"
