@@ -55,7 +55,7 @@ class Caller(Protocol):
         """The monotonic time of its arrival; 0 for a call of this process."""
 
 
-def _nothing() -> None:
+def _no_request(_: "ProducerIds") -> None:
     """Send no request."""
 
 
@@ -64,13 +64,15 @@ class ProducerIds:
 
     Requests of the same batch may already take ids from a proposed block, because their responses
     wait for it. The block belongs to the broker after the commit.
+
+    Args:
+        ask_for_more: Starts the proposal of a block for these producer ids.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ask_for_more: Callable[["ProducerIds"], object] = _no_request) -> None:
         self._next = self._end = 0
         self._proposed = range(0)
-        self.ask_for_more: Callable[[], object] = _nothing
-        """Starts the proposal of a block."""
+        self._ask_for_more = ask_for_more
 
     def __len__(self) -> int:
         return self._end - self._next
@@ -79,7 +81,7 @@ class ProducerIds:
         """Take an id as `take` does; without one, start the request for a new block."""
         producer_id = self.take()
         if producer_id is None:
-            self.ask_for_more()
+            self._ask_for_more(self)
         return producer_id
 
     def take(self) -> int | None:

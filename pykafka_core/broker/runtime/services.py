@@ -27,5 +27,6 @@ def create_services(core: Core) -> Services:
     """Create the services of a node's control plane."""
     faults = Faults(core.now_ns)
     replies: Replies = []
-    requests = OpenRequests(core, faults, replies)
-    return Services(core, faults, Completions(), Timers(faults), replies, requests, Replicas())
+    completions = Completions()
+    requests = OpenRequests(core, faults, completions, replies)
+    return Services(core, faults, completions, Timers(faults), replies, requests, Replicas())

@@ -1,5 +1,6 @@
 """Assembles a control plane from its parts."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,8 +12,9 @@ from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
 from pykafka_core.broker.runtime.requests.calls import new_producer_id
-from pykafka_core.broker.runtime.requests.jobs import Jobs
+from pykafka_core.broker.runtime.requests.jobs import Jobs, Propose
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
+from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.state_logging import Levels
@@ -28,7 +30,24 @@ from pykafka_core.metadata.health import Replicas
 from pykafka_core.types import RESOURCE_GROUP
 
 if TYPE_CHECKING:
+    from pykafka_core.broker.runtime.membership.controller_role import Deciders
     from pykafka_core.broker.runtime.membership.membership import Membership
+
+
+class MemberParts(NamedTuple):
+    """The parts of a control plane that only the node of a cluster has.
+
+    Attributes:
+        producer_ids: The producer ids that this broker may assign.
+        propose: Sends proposals of requests to the active controller.
+        pass_on: Forwards requests that this node's controller no longer decides.
+        join: Creates the membership, whose controller role uses the given components.
+    """
+
+    producer_ids: ProducerIds
+    propose: Propose
+    pass_on: Callable[[PendingRequest], bool]
+    join: "Callable[[Deciders], Membership]"
 
 
 class ControlPlane(NamedTuple):
@@ -49,11 +68,24 @@ def assemble(
     quorum: QuorumPort,
     publisher: Publisher,
     reserve: Reserve | None,
-    membership: "Membership | None" = None,
+    member: MemberParts | None = None,
 ) -> ControlPlane:
-    """Create the components that handle requests."""
+    """Create the components that handle requests.
+
+    Args:
+        services: The services that they share.
+        node: The node, for handlers.
+        quorum: Commits the records of requests.
+        publisher: Has the committed image.
+        reserve: Space for a batch when the disk is full; None without a reserve.
+        member: Further parts; None for a broker that is its own cluster.
+    """
     core, faults, completions, timers, replies, requests, replicas = services
-    producer_ids = ProducerIds()
+    producer_ids = (
+        member.producer_ids
+        if member is not None
+        else ProducerIds(lambda _: dispatcher.ask(new_producer_id()))
+    )
     contexts = Contexts(core, node, quorum, publisher, producer_ids, replicas)
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
@@ -80,7 +112,7 @@ def assemble(
         requests=requests,
         maintenance=maintenance,
         coordinate=coordinators.begin,
-        completions=completions,
+        propose=None if member is None else member.propose,
         unread=unread,
     )
     controller = Controller(
@@ -92,8 +124,10 @@ def assemble(
         jobs=jobs,
         faults=faults,
         reserve=reserve,
-        must_append=membership is not None,
+        pass_on=_stays if member is None else member.pass_on,
+        must_append=member is not None,
     )
+    membership = None if member is None else _joined(member, controller, jobs, contexts)
     dispatcher = Dispatcher(
         core=core,
         requests=requests,
@@ -107,11 +141,20 @@ def assemble(
         faults=faults,
         membership=membership,
     )
-    if membership is None:
-        producer_ids.ask_for_more = lambda: dispatcher.ask(new_producer_id())
-    else:
-        membership.use(controller, jobs, contexts, producer_ids)
     return ControlPlane(dispatcher, publisher, maintenance, timers, faults, replicas)
+
+
+def _stays(_: PendingRequest) -> bool:
+    """Return that there is no other controller."""
+    return False
+
+
+def _joined(
+    member: MemberParts, controller: Controller, jobs: Jobs, contexts: Contexts
+) -> "Membership":
+    from pykafka_core.broker.runtime.membership.controller_role import Deciders
+
+    return member.join(Deciders(controller, jobs, contexts))
 
 
 def _group_shards(node: Node, publisher: Publisher) -> "partial[GroupShard]":

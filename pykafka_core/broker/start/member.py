@@ -11,12 +11,22 @@ from functools import partial
 from pykafka_core._core import Core
 from pykafka_core.broker.core_bridge.core_types import CoreTypes
 from pykafka_core.broker.core_bridge.projection import Projection
+from pykafka_core.broker.runtime.membership.alter_partition_manager import IsrChanges
+from pykafka_core.broker.runtime.membership.assignments import Assignments
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import (
     ControllerRegistration,
     Registering,
 )
-from pykafka_core.broker.runtime.membership.controller_role import CONTROLLER_APIS, ControllerRole
+from pykafka_core.broker.runtime.membership.controller_requests import (
+    Prerequisites,
+    ProducerIdBlocks,
+)
+from pykafka_core.broker.runtime.membership.controller_role import (
+    CONTROLLER_APIS,
+    ControllerRole,
+    Deciders,
+)
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.runtime.membership.membership import Membership
@@ -27,7 +37,7 @@ from pykafka_core.broker.runtime.quorum.raft_transport import Exchange
 from pykafka_core.broker.runtime.services import create_services
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.safe_logging import GuardedLogger
-from pykafka_core.broker.start.control_plane import assemble
+from pykafka_core.broker.start.control_plane import MemberParts, assemble
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.start.listeners import address_of, listen
 from pykafka_core.broker.start.loading import formatted_records, report_kept, whole_log
@@ -42,6 +52,7 @@ from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.broker.storage.voters import voter_set_of
 from pykafka_core.errors import ClusterError
 from pykafka_core.handlers.cluster.broker_records import cordoned_directories
+from pykafka_core.handlers.context import ProducerIds
 from pykafka_core.handlers.inter_broker import listener_name
 from pykafka_core.metadata.feature_levels import unsupported
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
@@ -121,20 +132,7 @@ class _MemberStart:
             quorum=driver,
             publisher=publisher,
             reserve=self._directory.reserve,
-            membership=Membership(
-                self._services,
-                driver=driver,
-                publisher=publisher,
-                lifecycle=(
-                    self._lifecycle(channel, publisher, endpoints) if start.is_broker else None
-                ),
-                forwarding=Forwarding(channel, self._services.requests),
-                channel=channel,
-                role=self._role(driver, publisher),
-                registration=self._registration(channel, place),
-                check=self._check_image,
-                serve=self._serve,
-            ),
+            member=self._member(driver, publisher, channel, place, endpoints),
         )
         return Started(
             control=control,
@@ -145,6 +143,58 @@ class _MemberStart:
             joined=self._joined,
             controllers=_controllers(place),
         )
+
+    def _member(
+        self,
+        driver: ReplicaDriver,
+        publisher: Publisher,
+        channel: ControllerChannel,
+        place: QuorumPlace,
+        endpoints: tuple[BrokerEndpoint, ...],
+    ) -> MemberParts:
+        services, start = self._services, self._plan.settings.start
+        lifecycle = self._lifecycle(channel, publisher, endpoints) if start.is_broker else None
+        broker = partial(_broker, self._identity.node_id, lifecycle)
+        forwarding = Forwarding(
+            channel, services.requests, start.controller_names if start.is_controller else ()
+        )
+        registration = self._registration(channel, place)
+
+        def join(deciders: Deciders) -> Membership:
+            assignments = None
+            if lifecycle is not None:
+                assignments = Assignments(
+                    services,
+                    channel=channel,
+                    lifecycle=lifecycle,
+                    publisher=publisher,
+                    compare_disks=deciders.controller.write_no_op,
+                )
+            return Membership(
+                driver=driver,
+                publisher=publisher,
+                lifecycle=lifecycle,
+                forwarding=forwarding,
+                isr=IsrChanges(
+                    services, channel=channel, broker=broker, image=lambda: publisher.image
+                ),
+                assignments=assignments,
+                role=self._role(driver, publisher, deciders),
+                registration=registration,
+                check=self._check_image,
+                serve=self._serve,
+            )
+
+        blocks = ProducerIdBlocks(channel, broker)
+        producer_ids = ProducerIds(blocks.request)
+        prerequisites = Prerequisites(
+            services,
+            channel=channel,
+            blocks=blocks,
+            producer_ids=producer_ids,
+            has_topic=lambda name: name in publisher.image.topics.by_name,
+        )
+        return MemberParts(producer_ids, prerequisites.take, forwarding.pass_on, join)
 
     def _snapshots(self, driver: ReplicaDriver) -> Snapshots:
         """Return the snapshots, as for a single broker; the replica also gets their events."""
@@ -199,7 +249,9 @@ class _MemberStart:
             refused=_refuse,
         )
 
-    def _role(self, driver: ReplicaDriver, publisher: Publisher) -> ControllerRole | None:
+    def _role(
+        self, driver: ReplicaDriver, publisher: Publisher, deciders: Deciders
+    ) -> ControllerRole | None:
         settings = self._plan.settings
         if not settings.start.is_controller:
             return None
@@ -209,6 +261,7 @@ class _MemberStart:
         formatted = formatted_records(self._directory)
         return ControllerRole(
             self._services,
+            deciders=deciders,
             first_records=formatted or bootstrap_records(),
             driver=driver,
             publisher=publisher,
@@ -304,6 +357,11 @@ class _MemberStart:
     def _serve(self) -> None:
         self._core.serve()
         self._joined.set()
+
+
+def _broker(node_id: int, lifecycle: Lifecycle | None) -> tuple[int, int]:
+    """Return the id of this node and the epoch of its broker, -1 while it is not registered."""
+    return node_id, UNKNOWN_EPOCH if lifecycle is None else lifecycle.epoch
 
 
 def _controllers(place: QuorumPlace) -> tuple[BrokerEndpoint, ...]:

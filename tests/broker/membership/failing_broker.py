@@ -124,8 +124,8 @@ class FailingBroker(AskedChannel):
             channel=cast("ControllerChannel", self),
             lifecycle=lifecycle,
             publisher=cast("Publisher", publisher),
+            compare_disks=self._compare_disks,
         )
-        self.assignments.compare_disks = self._compare_disks
         self.settle()
 
     def _compare_disks(self) -> None:

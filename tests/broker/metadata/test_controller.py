@@ -378,7 +378,7 @@ def test_request_requeued_at_a_deposed_controller_is_forwarded(
         return True
 
     controller = broker.dispatcher._controller
-    controller.passed_on = pass_on
+    monkeypatch.setattr(controller, "_pass_on", pass_on)
     monkeypatch.setattr(
         type(controller._quorum), "can_propose", property(lambda _: len(handled) < 2)
     )

@@ -40,7 +40,7 @@ class Clients:
             "unread": ignored,
             "maintenance": None,
             "coordinate": None,
-            "completions": None,
+            "propose": None,
         }
         self.jobs = Jobs(**parts)
 

@@ -65,8 +65,6 @@ class Assignments:
         channel: To the active controller.
         lifecycle: This broker's membership.
         publisher: Has the committed image and the settings.
-
-    Attributes:
         compare_disks: Called while a client waits for the disk. The active controller on this node
             then finds out in time whether other nodes have faster disks.
     """
@@ -78,6 +76,7 @@ class Assignments:
         channel: ControllerChannel,
         lifecycle: Lifecycle,
         publisher: Publisher,
+        compare_disks: Callable[[], object],
     ) -> None:
         self._core = services.core
         self._completions = services.completions
@@ -104,7 +103,7 @@ class Assignments:
         """When the next look at the image may be."""
         self._probed_ns: int | None = None
         """Begin of the running probe."""
-        self.compare_disks: Callable[[], object] = _do_nothing
+        self._compare_disks = compare_disks
         self._compared_ms = self._quick_ms
         """Wait of a client after which disks are compared."""
         now_ns = self._core.now_ns()
@@ -152,7 +151,7 @@ class Assignments:
         if self._core.stalled(self._compared_ms * NS_PER_MS):
             if self._may_ask(self._publisher.image):
                 self._compared_ms *= 2
-                self.compare_disks()
+                self._compare_disks()
         elif not self._core.stalled(self._quick_ms * NS_PER_MS):
             self._compared_ms = self._quick_ms
 
@@ -267,10 +266,6 @@ class Assignments:
             len(back),
             len(changes) - len(done),
         )
-
-
-def _do_nothing() -> None:
-    """No controller is on this node."""
 
 
 def _request(lifecycle: Lifecycle, changes: Sequence[Change]) -> AssignReplicasToDirsRequest:

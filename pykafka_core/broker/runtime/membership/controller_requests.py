@@ -38,15 +38,43 @@ RETRY_NS = 10_000_000
 LOOKS_MAX = 500
 
 
+class ProducerIdBlocks:
+    """Requests blocks of producer ids from the active controller.
+
+    Args:
+        channel: Sends to the active controller.
+        broker: Returns the id and the epoch of this broker.
+    """
+
+    def __init__(self, channel: ControllerChannel, broker: Callable[[], tuple[int, int]]) -> None:
+        self._channel = channel
+        self._broker = broker
+
+    def request(
+        self, producer_ids: ProducerIds, done: Callable[[bool], object] = lambda _: None
+    ) -> None:
+        """Request a block for ``producer_ids``; ``done`` is called with True if there is one."""
+        broker_id, broker_epoch = self._broker()
+        request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch)
+
+        def on_response(message: Message | None) -> None:
+            response = cast("AllocateProducerIdsResponse | None", message)
+            is_given = response is not None and not response.error_code
+            if response is not None and is_given:
+                producer_ids.grant(response.producer_id_start, response.producer_id_len)
+            done(is_given)
+
+        self._channel.ask(ALLOCATE_PRODUCER_IDS, request, TIMEOUT_MS, on_response)
+
+
 class Prerequisites:
     """Requests topics and blocks of producer ids from the active controller.
 
     Args:
         services: Has the timers of further checks.
         channel: Sends to the active controller.
-        jobs: Decides a request again, and responds to it.
+        blocks: Requests blocks of producer ids.
         producer_ids: The producer ids that this broker may assign.
-        broker: Returns the id and the epoch of this broker.
         has_topic: Returns whether a topic is in this node's image.
     """
 
@@ -55,79 +83,77 @@ class Prerequisites:
         services: Services,
         *,
         channel: ControllerChannel,
-        jobs: Jobs,
+        blocks: ProducerIdBlocks,
         producer_ids: ProducerIds,
-        broker: Callable[[], tuple[int, int]],
         has_topic: Callable[[str], bool],
     ) -> None:
         self._core = services.core
         self._timers = services.timers
         self._channel = channel
-        self._jobs = jobs
+        self._blocks = blocks
         self._producer_ids = producer_ids
-        self._broker = broker
         self._has_topic = has_topic
-        jobs.propose = self.take
 
-    def take(self, asked: PendingRequest, outcome: MetadataWrite) -> None:
-        """Request the topic or the block that the records of ``outcome`` would create."""
+    def take(self, jobs: Jobs, asked: PendingRequest, outcome: MetadataWrite) -> None:
+        """Request the topic or the block that the records of ``outcome`` would create.
+
+        Args:
+            jobs: Decides the request again, or responds to it.
+            asked: The request.
+            outcome: Its decision.
+        """
         if not outcome.records:
-            self._respond(asked, outcome, 0)
+            _respond(jobs, asked, outcome, 0)
             return
         first = outcome.records[0]
         if isinstance(first, ProducerIdsRecord):
             # Its block is the next one of this node's image; the controller allocates another.
             refusal = outcome.reply(CoordinatorNotAvailableError.code)
-            self.more_producer_ids(partial(self._on_ids, asked, refusal))
+            self._blocks.request(self._producer_ids, partial(_on_ids, jobs, asked, refusal))
         else:
             assert isinstance(first, TopicRecord), "a coordinators' topic is created with one batch"
-            on_response = partial(self._on_topic, asked, outcome, first.name)
+            on_response = partial(self._on_topic, jobs, asked, outcome, first.name)
             self._channel.ask(CREATE_TOPICS, _creation(outcome.records), TIMEOUT_MS, on_response)
 
-    def more_producer_ids(self, done: Callable[[bool], object]) -> None:
-        """Request a block; ``done`` is called with True if there is one."""
-        broker_id, broker_epoch = self._broker()
-        request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch)
-        on_response = partial(self._on_allocated, done)
-        self._channel.ask(ALLOCATE_PRODUCER_IDS, request, TIMEOUT_MS, on_response)
-
-    def _on_allocated(self, done: Callable[[bool], object], response: Message | None) -> None:
-        response = cast("AllocateProducerIdsResponse | None", response)
-        is_given = response is not None and not response.error_code
-        if response is not None and is_given:
-            self._producer_ids.grant(response.producer_id_start, response.producer_id_len)
-        done(is_given)
-
-    def _on_ids(self, asked: PendingRequest, refusal: Reply, is_given: bool) -> None:
-        if is_given:
-            self._jobs.take(asked)
-        else:
-            self._jobs.respond(asked, lambda: refusal)
-
     def _on_topic(
-        self, asked: PendingRequest, outcome: MetadataWrite, name: str, response: Message | None
+        self,
+        jobs: Jobs,
+        asked: PendingRequest,
+        outcome: MetadataWrite,
+        name: str,
+        response: Message | None,
     ) -> None:
         response = cast("CreateTopicsResponse | None", response)
         code = (
             CoordinatorNotAvailableError.code if response is None else response.topics[0].error_code
         )
         if code in (0, TopicAlreadyExistsError.code):
-            self._look(asked, outcome, name, LOOKS_MAX)
+            self._look(jobs, asked, outcome, name, LOOKS_MAX)
         else:
-            self._respond(asked, outcome, code)
+            _respond(jobs, asked, outcome, code)
 
-    def _look(self, asked: PendingRequest, outcome: MetadataWrite, name: str, looks: int) -> None:
+    def _look(
+        self, jobs: Jobs, asked: PendingRequest, outcome: MetadataWrite, name: str, looks: int
+    ) -> None:
         if self._has_topic(name):
-            self._jobs.take(asked)
+            jobs.take(asked)
         elif not looks:
-            self._respond(asked, outcome, CoordinatorNotAvailableError.code)
+            _respond(jobs, asked, outcome, CoordinatorNotAvailableError.code)
         else:
             due_ns = self._core.now_ns() + RETRY_NS
-            again = partial(self._look, asked, outcome, name, looks - 1)
+            again = partial(self._look, jobs, asked, outcome, name, looks - 1)
             self._timers.once(f"a look for {name}", due_ns, again)
 
-    def _respond(self, asked: PendingRequest, outcome: MetadataWrite, code: int) -> None:
-        self._jobs.respond(asked, partial(outcome.reply, code))
+
+def _on_ids(jobs: Jobs, asked: PendingRequest, refusal: Reply, is_given: bool) -> None:
+    if is_given:
+        jobs.take(asked)
+    else:
+        jobs.respond(asked, lambda: refusal)
+
+
+def _respond(jobs: Jobs, asked: PendingRequest, outcome: MetadataWrite, code: int) -> None:
+    jobs.respond(asked, partial(outcome.reply, code))
 
 
 def _creation(records: Sequence[Message]) -> CreateTopicsRequest:

@@ -8,7 +8,7 @@ first records of a new cluster, and fences brokers whose sessions ended.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.membership.broker_liveness import BrokerWatch
@@ -29,7 +29,7 @@ from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.errors import InvalidRequestError, NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one
 from pykafka_core.handlers.context import ActiveController, Context
-from pykafka_core.handlers.outcome import MetadataWrite, Outcome, run_to_end
+from pykafka_core.handlers.outcome import MetadataWrite, Outcome
 from pykafka_core.handlers.registry import (
     CONTROLLER_ROWS,
     FORWARDED,
@@ -61,11 +61,20 @@ RETRY_MS = 1000
 CONTROLLER_APIS = {row.api_key: row.versions for row in ROWS.values()}
 
 
+class Deciders(NamedTuple):
+    """The components that decide requests."""
+
+    controller: Controller
+    jobs: Jobs
+    contexts: Contexts
+
+
 class ControllerRole:
     """The controller part of one node. Belongs to the control thread.
 
     Args:
         services: The services of its control plane.
+        deciders: The components that decide requests.
         driver: Its replica of the metadata quorum.
         publisher: Has the committed image.
         first_records: The first records of a new cluster.
@@ -80,6 +89,7 @@ class ControllerRole:
         self,
         services: Services,
         *,
+        deciders: Deciders,
         driver: ReplicaDriver,
         publisher: Publisher,
         first_records: Sequence[Message],
@@ -89,6 +99,7 @@ class ControllerRole:
         watched_listener: str | None,
     ) -> None:
         self._services = services
+        self._controller, self._jobs, self._contexts = deciders
         self._driver = driver
         self._publisher = publisher
         self._bootstrap = first_records
@@ -101,12 +112,6 @@ class ControllerRole:
         self._timer: Timer | None = None
         self._epoch = -1
         """The epoch in which this node is the active controller; -1 while it is not."""
-
-    def use(self, controller: Controller, jobs: Jobs, contexts: Contexts) -> None:
-        """Set the components that decide requests."""
-        self._controller = controller
-        self._jobs = jobs
-        self._contexts = contexts
 
     def take(self, event: "_core.Request") -> None:
         """Handle a request of a controller listener."""
@@ -152,7 +157,7 @@ class ControllerRole:
         if message is None:
             self._services.requests.abandon(asked, NotControllerError.code)
         else:
-            run_to_end(self._services.requests.respond(asked, message))
+            self._services.requests.respond_at_once(asked, message)
 
     # The active controller.
 

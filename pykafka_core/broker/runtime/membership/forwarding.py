@@ -5,7 +5,7 @@ its response contains the client's response. A request of this process is sent w
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import cast
 
@@ -14,14 +14,14 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
+from pykafka_core.broker.runtime.membership.envelope_request import EnvelopedRequest
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.pending_request import (
     LocalRequest,
     PendingRequest,
     RemoteRequest,
 )
-from pykafka_core.errors import RequestTimedOutError, UnknownServerError
-from pykafka_core.handlers.outcome import run_to_end
+from pykafka_core.errors import NotControllerError, RequestTimedOutError, UnknownServerError
 from pykafka_core.protocol import encode_message, is_flexible
 from pykafka_core.protocol.messages import (
     DefaultPrincipalData,
@@ -41,11 +41,18 @@ class Forwarding:
     Args:
         channel: Sends to the active controller.
         requests: The open requests, which get the responses.
+        controller_listeners: Names of this node's controller listeners.
     """
 
-    def __init__(self, channel: ControllerChannel, requests: OpenRequests) -> None:
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        requests: OpenRequests,
+        controller_listeners: Collection[str] = (),
+    ) -> None:
         self._channel = channel
         self._requests = requests
+        self._controller_listeners = controller_listeners
 
     def take(self, asked: PendingRequest) -> None:
         """Forward a request that is in the table of open requests."""
@@ -64,6 +71,24 @@ class Forwarding:
             self._ask(asked, api, message, partial(self._on_response, asked))
         else:
             self._requests.abandon(asked, UnknownServerError.code)
+
+    def pass_on(self, asked: PendingRequest) -> bool:
+        """Forward a request to the next controller after the one of this node has resigned.
+
+        Returns False for a request that was sent directly to a controller: its client finds the
+        next controller itself. The client of a broker never gets NOT_CONTROLLER: an envelope is
+        answered with it, and the broker that sent the envelope sends it again.
+        """
+        if isinstance(asked, EnvelopedRequest):
+            self._requests.abandon(asked, NotControllerError.code)
+        elif (
+            isinstance(asked, RemoteRequest)
+            and asked.caller.listener not in self._controller_listeners
+        ):
+            self.take(asked)
+        else:
+            return False
+        return True
 
     def _ask(
         self,
@@ -89,7 +114,7 @@ class Forwarding:
         if response is None:
             self._requests.abandon(asked, RequestTimedOutError.code)
         else:
-            run_to_end(self._requests.respond(asked, response))
+            self._requests.respond_at_once(asked, response)
 
 
 def _frame(asked: RemoteRequest) -> bytes:

@@ -8,26 +8,16 @@ controller decides are forwarded to the leader, unless this node is the leader.
 """
 
 from collections.abc import Callable
-from functools import partial
 
-from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.membership.alter_partition_manager import IsrChanges
 from pykafka_core.broker.runtime.membership.assignments import Assignments
-from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import ControllerRegistration
-from pykafka_core.broker.runtime.membership.controller_requests import Prerequisites
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
-from pykafka_core.broker.runtime.membership.envelope_request import EnvelopedRequest
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
-from pykafka_core.broker.runtime.membership.lifecycle import UNKNOWN, Lifecycle
-from pykafka_core.broker.runtime.metadata.controller import Controller
+from pykafka_core.broker.runtime.membership.lifecycle import Lifecycle
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.pending_request import PendingRequest, RemoteRequest
-from pykafka_core.broker.runtime.services import Services
-from pykafka_core.errors import NotControllerError
-from pykafka_core.handlers.context import ProducerIds
 from pykafka_core.metadata.image.image import MetadataImage
 
 
@@ -35,12 +25,12 @@ class Membership:
     """One node of a cluster. Belongs to the control thread, except for `leave`.
 
     Args:
-        services: The services of its control plane.
         driver: Its replica of the metadata quorum.
         publisher: Has the committed image.
         lifecycle: The membership of its broker; None if the node is only a controller.
         forwarding: Forwards requests to the active controller.
-        channel: Sends to the active controller.
+        isr: Proposes changes of the ISR.
+        assignments: Moves replicas to and from a failed disk; None if the node is only a controller.
         role: The controller part of this node; None if the node is only a broker.
         registration: The registration of this controller; None if the node is only a broker.
         check: Called once with the first image, before the core applies it. Raises if the image
@@ -51,20 +41,18 @@ class Membership:
 
     def __init__(
         self,
-        services: Services,
         *,
         driver: ReplicaDriver,
         publisher: Publisher,
         lifecycle: Lifecycle | None,
         forwarding: Forwarding,
-        channel: ControllerChannel,
+        isr: IsrChanges,
+        assignments: Assignments | None,
         role: ControllerRole | None,
         registration: ControllerRegistration | None,
         check: Callable[[MetadataImage], object],
         serve: Callable[[], object],
     ) -> None:
-        self._services = services
-        self._channel = channel
         self.role = role
         self._driver = driver
         self._publisher = publisher
@@ -73,45 +61,12 @@ class Membership:
         self._registration = registration
         self._check = check
         self._serve: Callable[[], object] | None = serve
-        self.isr = IsrChanges(
-            services,
-            channel=channel,
-            broker=self._broker,
-            image=lambda: publisher.image,
-        )
-        self.assignments = (
-            None
-            if lifecycle is None
-            else Assignments(services, channel=channel, lifecycle=lifecycle, publisher=publisher)
-        )
+        self.isr = isr
+        self.assignments = assignments
         self._has_begun = False
         self._known_offset = -1
         self._begins_at: int | None = None
         self._left: Callable[[], object] | None = None
-
-    def use(
-        self, controller: Controller, jobs: Jobs, contexts: Contexts, producer_ids: ProducerIds
-    ) -> None:
-        """Set the components that decide requests, and connect them to the active controller."""
-        controller.passed_on = self._pass_on
-        if self.assignments is not None:
-            self.assignments.compare_disks = controller.write_no_op
-        if self.role is not None:
-            self.role.use(controller, jobs, contexts)
-        prerequisites = Prerequisites(
-            self._services,
-            channel=self._channel,
-            jobs=jobs,
-            producer_ids=producer_ids,
-            broker=self._broker,
-            has_topic=lambda name: name in self._publisher.image.topics.by_name,
-        )
-        producer_ids.ask_for_more = partial(prerequisites.more_producer_ids, _done)
-
-    def _broker(self) -> tuple[int, int]:
-        """Return the id of this node and the epoch of its broker, -1 while it is not registered."""
-        epoch = UNKNOWN if self._lifecycle is None else self._lifecycle.epoch
-        return self._driver.quorum.key.node_id, epoch
 
     @property
     def leads(self) -> bool:
@@ -125,21 +80,6 @@ class Membership:
     def send_on(self, asked: PendingRequest) -> None:
         """Forward a request to the active controller on another node."""
         self._forwarding.take(asked)
-
-    def _pass_on(self, asked: PendingRequest) -> bool:
-        """Forward a request to the next controller after this one has resigned.
-
-        Returns False for a request that was sent directly to a controller: its client finds the
-        next controller itself. The client of a broker never gets NOT_CONTROLLER: an envelope is
-        answered with it, and the broker that sent the envelope sends it again.
-        """
-        if isinstance(asked, EnvelopedRequest):
-            self._services.requests.abandon(asked, NotControllerError.code)
-        elif isinstance(asked, RemoteRequest) and self.role_at(asked.caller.listener) is None:
-            self._forwarding.take(asked)
-        else:
-            return False
-        return True
 
     def role_at(self, listener: str) -> ControllerRole | None:
         """Return the controller part of this node if the listener belongs to it."""
@@ -208,7 +148,3 @@ class Membership:
         serve, self._serve = self._serve, None
         if serve is not None:
             serve()
-
-
-def _done(_is_given: bool) -> None:
-    """Do nothing: a coordinator requests a block again when it needs an id."""

@@ -11,7 +11,7 @@ only then the responses are sent: a client can immediately use a topic that it c
 
 A rejected batch has changed nothing; if the disk is full, a reserve allows another attempt. A batch
 that another leader may still commit is in doubt and never proposed again: its requests are
-forwarded to that leader (`passed_on`), or fail with NOT_CONTROLLER.
+forwarded to that leader (`pass_on`), or fail with NOT_CONTROLLER.
 
 Before a batch is proposed, the core checks whether it can apply the step, because it must apply it
 after the commit. A batch of several requests that is refused, by the core or by the quorum, is
@@ -156,6 +156,8 @@ class Controller:
         jobs: Create and send the responses.
         faults: Records faults of single items.
         reserve: Space for a batch when the disk is full; None without a reserve.
+        pass_on: Forwards a request to the next controller if possible and returns whether it did;
+            otherwise the request fails with NOT_CONTROLLER.
         must_append: Whether the node stops when a batch that it proposed cannot be appended.
     """
 
@@ -170,6 +172,7 @@ class Controller:
         jobs: Jobs,
         faults: Faults,
         reserve: Reserve | None,
+        pass_on: Callable[[PendingRequest], bool],
         must_append: bool,
     ) -> None:
         self._core = core
@@ -180,6 +183,7 @@ class Controller:
         self._jobs = jobs
         self._faults = faults
         self._reserve = reserve
+        self._pass_on = pass_on
         self._must_append = must_append
         self._waiting: deque[PendingRequest] = deque()
         self._alone = 0
@@ -188,9 +192,6 @@ class Controller:
         """The batch that is being built or published."""
         self._deadline_ns = 0
         self._in_flight: _Batch | None = None
-        self.passed_on: Callable[[PendingRequest], bool] = _not_passed_on
-        """Forwards a request to the next controller if possible; else the request fails with
-        NOT_CONTROLLER."""
         quorum.proposal_end.rejected = self._on_rejected
         quorum.proposal_end.in_doubt = self._on_in_doubt
 
@@ -242,7 +243,7 @@ class Controller:
         waiting, self._waiting = self._waiting, deque()
         self._alone = 0
         for asked in waiting:
-            if not self.passed_on(asked):
+            if not self._pass_on(asked):
                 self._requests.abandon(asked, NotControllerError.code)
 
     def drop_all(self) -> None:
@@ -366,7 +367,7 @@ class Controller:
         TOPIC_ALREADY_EXISTS, as in Kafka.
         """
         for asked, outcome in batch.parked:
-            if not self.passed_on(asked):
+            if not self._pass_on(asked):
                 self._jobs.respond(asked, partial(_reply, outcome, NotControllerError.code))
 
     def _refuse(self, batch: _Batch, error_code: int, reason: str) -> None:
@@ -387,7 +388,3 @@ class Controller:
 
 def _reply(outcome: Parked, error_code: int) -> Reply:
     return outcome.reply(error_code) if isinstance(outcome, MetadataWrite) else outcome
-
-
-def _not_passed_on(_asked: PendingRequest) -> bool:
-    return False

@@ -20,7 +20,6 @@ from pykafka_core.errors import (
     SnapshotNotFoundError,
     StorageError,
 )
-from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
 from pykafka_core.protocol.messages import BeginQuorumEpochRequest, Message
 from pykafka_core.quorum.events import Respond, Send
@@ -235,7 +234,7 @@ class Exchange:
         return part, 0
 
     def _respond(self, asked: AskedQuorum, message: Message) -> None:
-        run_to_end(self._requests.respond(asked, message))
+        self._requests.respond_at_once(asked, message)
 
     # Requests to others.
 

@@ -5,19 +5,26 @@ their turns.
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
+from typing import TypeAlias
 
 from pykafka_core._core import Core
-from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.requests.fan_in import Respond
 from pykafka_core.broker.runtime.requests.lanes import Lanes
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
-from pykafka_core.broker.runtime.requests.reservations import Reservations
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.time_slice import advanced
-from pykafka_core.handlers.outcome import LogCommands, MetadataWrite, Reply, ShardCalls, Work
+from pykafka_core.handlers.outcome import (
+    LogCommands,
+    Made,
+    MetadataWrite,
+    Reply,
+    ShardCalls,
+    Work,
+)
+from pykafka_core.protocol.messages import Message
 
 JOBS_NS = 5_000_000
 """How long jobs run before the loop reads events again: a request waits for two such turns."""
@@ -65,7 +72,8 @@ class Jobs:
         requests: The table of open requests.
         maintenance: Executes maintenance commands of requests.
         coordinate: Runs the operations of a request on shards: `Coordinators.begin`.
-        completions: Pending reservations of memory for responses.
+        propose: Sends a request's proposal to the active controller on another node. None on a
+            node without others, where no job proposes records.
         unread: Has the arrival times of requests that no shard has run yet.
     """
 
@@ -77,7 +85,7 @@ class Jobs:
         requests: OpenRequests,
         maintenance: Maintenance,
         coordinate: Callable[[PendingRequest, ShardCalls, Respond], Work[None]],
-        completions: Completions,
+        propose: "Propose | None",
         unread: Unread,
     ) -> None:
         self._core = core
@@ -85,15 +93,13 @@ class Jobs:
         self._requests = requests
         self._maintenance = maintenance
         self._coordinate = coordinate
+        self._propose = propose
         self._unread = unread
-        requests.reserve = Reservations(completions, requests, self.respond).begin
         self._responses, self._new, self._begun, self._large = (_Queue() for _ in range(4))
         self._queues = (self._responses, self._new, self._begun, self._large)
         """`_large` has only a share of the time: its jobs are in `_without_memory`."""
         self._without_memory: OrderedDict[Hashable, _Job] = OrderedDict()
         self._deadline_ns = 0
-        self.propose: Callable[[PendingRequest, MetadataWrite], object] = _refuse_to_propose
-        """Sends a request's proposal to the active controller on another node."""
 
     def __len__(self) -> int:
         return sum(len(queue.arrived) for queue in self._queues) + len(self._without_memory)
@@ -115,7 +121,7 @@ class Jobs:
         elif isinstance(made, LogCommands):
             work = self._maintenance.begin(asked, made, self.respond)
         elif made is not None:
-            work = self._requests.respond(asked, made)
+            work = self._send(asked, made)
         else:
             return
         is_late = self._responses.arrived or self._core.now_ns() >= self._deadline_ns
@@ -190,15 +196,23 @@ class Jobs:
         if outcome is None:
             return
         if isinstance(outcome, MetadataWrite):
+            assert self._propose is not None, f"{asked.name}: its row is not the controller's"
             asked.queue()
-            self.propose(asked, outcome)
+            self._propose(self, asked, outcome)
         elif isinstance(outcome, LogCommands):
             yield from self._maintenance.begin(asked, outcome, self.respond)
         elif isinstance(outcome, ShardCalls):
             yield from self._coordinate(asked, outcome, self.respond)
         else:
-            yield from self._requests.respond(asked, outcome)
+            yield from self._send(asked, outcome)
+
+    def _send(self, asked: PendingRequest, response: Message | Work[Made]) -> Work[None]:
+        """Send a response; if it needs memory first, continue once the memory is reserved."""
+        reserve = yield from self._requests.respond(asked, response)
+        if reserve is not None:
+            again = partial(self._requests.reserve, asked, reserve, self.respond)
+            self._requests.made(asked, again)
 
 
-def _refuse_to_propose(asked: PendingRequest, _outcome: MetadataWrite) -> None:
-    raise AssertionError(f"{asked.name} may not propose: its row is not the controller's")
+Propose: TypeAlias = Callable[[Jobs, PendingRequest, MetadataWrite], object]
+"""Gets the records of a request committed; the jobs decide the request again, or respond to it."""

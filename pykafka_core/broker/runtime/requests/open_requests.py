@@ -4,6 +4,14 @@ Theory of operation. A request may wait for minutes: for its turn, a batch, a lo
 hold references to it, but only this table decides whether it is still open. A closed connection, or
 the stop of the broker, ends requests in this table; later results for them are ignored. So no other
 component keeps a list of pending requests.
+
+The size of most responses follows from the size of the request, and the core reserves their memory
+before it passes the request on. Other responses grow with a group or a log, or with a name that the
+request repeats. Their memory is reserved here, once their size is known and before they are built,
+and before large results are read from shards (`handlers/coordinators/measured.py`). So clients that
+request large responses and do not read them take no more than the memory of all responses
+(`rust/broker/src/network/response_memory.rs`), which the core grants in the order of the requests.
+A request that waits holds no memory of others.
 """
 
 from collections.abc import Callable, Hashable
@@ -11,7 +19,9 @@ from functools import partial
 from typing import TypeVar, cast
 
 from pykafka_core._core import Core
+from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.requests.fan_in import Respond
 from pykafka_core.broker.runtime.requests.pending_request import (
     PendingRequest,
     RemoteRequest,
@@ -20,7 +30,7 @@ from pykafka_core.broker.runtime.requests.pending_request import (
 from pykafka_core.broker.safe_logging import SURVIVED
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import OUTCOMES, Made, Outcome, Reserve, Work
+from pykafka_core.handlers.outcome import OUTCOMES, Made, Outcome, Reply, Reserve, Work, run_to_end
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import Message
 
@@ -33,17 +43,19 @@ class OpenRequests:
     Args:
         core: Sends the responses.
         faults: Records faults of single items.
+        completions: Pending reservations of memory for responses.
         replies: Responses to clients' requests, until `send_replies`.
     """
 
-    def __init__(self, core: Core, faults: Faults, replies: Replies) -> None:
+    def __init__(
+        self, core: Core, faults: Faults, completions: Completions, replies: Replies
+    ) -> None:
         self._core = core
         self._faults = faults
+        self._completions = completions
         self._replies = replies
         self._open: dict[Hashable, PendingRequest] = {}
         self._when_over: dict[Hashable, list[Callable[[], object]]] = {}
-        self.reserve: Callable[[PendingRequest, Reserve], object] = _refuse_to_reserve
-        """Continues with a response once its memory is reserved; set by `Jobs`."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -94,10 +106,12 @@ class OpenRequests:
             self._fail(asked, fault)
             return None
 
-    def respond(self, asked: PendingRequest, response: Message | Work[Made]) -> Work[None]:
+    def respond(
+        self, asked: PendingRequest, response: Message | Work[Made]
+    ) -> Work[Reserve | None]:
         """Create a response and send it, while one is expected; an exception closes the connection.
 
-        A response that needs memory first is continued by `reserve`.
+        Returns the memory that a response needs first: it is not sent, and needs `reserve`.
         """
         try:
             work = _sending(asked, response)
@@ -107,12 +121,39 @@ class OpenRequests:
                 except StopIteration as end:
                     if end.value is None:
                         self._close(asked)
-                    else:
-                        self.reserve(asked, end.value)
-                    return
+                    return cast("Reserve | None", end.value)
                 yield
         except SURVIVED as fault:
             self._fail(asked, fault)
+        return None
+
+    def respond_at_once(self, asked: PendingRequest, message: Message) -> None:
+        """Encode a response in one step and send it, once it has memory."""
+        reserve = run_to_end(self.respond(asked, message))
+        if reserve is not None:
+            self.reserve(asked, reserve, self._respond_again)
+
+    def reserve(self, asked: PendingRequest, reserve: Reserve, respond: Respond) -> None:
+        """Reserve memory, now or when others release it, and continue with the response.
+
+        Args:
+            asked: The request.
+            reserve: Its response, and the memory that this needs.
+            respond: Continues.
+        """
+
+        def reserved(_: Completed) -> None:
+            respond(asked, reserve.then)
+
+        token = self._completions.open(reserved)
+        self.when_over(asked, partial(self._completions.cancel, token))
+        if not asked.reserve(token, reserve.bytes):
+            self._completions.complete(token, Completed(0, -1))
+
+    def _respond_again(self, asked: PendingRequest, make: Callable[[], Reply]) -> None:
+        made = make()
+        assert isinstance(made, Message), "a finished response only waited for its memory"
+        self.respond_at_once(asked, made)
 
     def respond_encoded(self, asked: RemoteRequest, body: bytes) -> None:
         """Send a response that another node has created, if one is expected."""
@@ -179,7 +220,3 @@ def _sending(asked: PendingRequest, response: Message | Work[Made]) -> Work[Rese
         return made
     work = asked.respond(made)
     return None if work is None else (yield from work)
-
-
-def _refuse_to_reserve(asked: PendingRequest, _reserve: Reserve) -> None:
-    raise AssertionError(f"{asked.name} is answered without jobs: its response must be small")
