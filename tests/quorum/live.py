@@ -10,7 +10,7 @@ from typing import cast
 from pykafka_core import _core
 from pykafka_core.broker.core_bridge.core_types import CoreTypes
 from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
-from pykafka_core.broker.core_bridge.projection import Projection
+from pykafka_core.broker.core_bridge.projection import metadata_log
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
@@ -87,8 +87,8 @@ class LiveReplica:
         """The candidates for which it has voted, by epoch."""
         self.port = core.listen("CONTROLLER", f"127.0.0.1:{port}", SERVED)
         own = {"CONTROLLER": Endpoint("127.0.0.1", self.port)}
-        projection = Projection(cast("CoreTypes", _core), key.node_id, BrokerConfigs({}))
-        core.apply(projection.metadata_log(0, on_disk=True))
+        types = cast("CoreTypes", _core)
+        core.apply(metadata_log(types, key.node_id, BrokerConfigs({}), 0, on_disk=True))
         services = create_services(core)
         self._completions, self._timers = services.completions, services.timers
         self._requests, self._replies = services.requests, services.replies

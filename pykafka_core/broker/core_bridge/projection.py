@@ -29,21 +29,27 @@ class Projection:
         node_id: This broker.
         given: The settings at the start. A node that is only a controller has no partitions,
             whatever the image assigns to its id, so its core gets no topics.
+        kraft_version: Returns the kraft.version of the metadata quorum, which the image does not
+            contain.
     """
 
-    def __init__(self, types: CoreTypes, node_id: int, given: BrokerConfigs) -> None:
+    def __init__(
+        self,
+        types: CoreTypes,
+        node_id: int,
+        given: BrokerConfigs,
+        kraft_version: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._types = types
         self._node_id = node_id
         self._given = given
-        self.kraft_version: Callable[[], int] = lambda: 0
-        """Returns the kraft.version of the metadata quorum, which the image does not contain; set
-        once there is a quorum."""
+        self._kraft_version = kraft_version
         self._told_kraft_version = 0
 
     @property
     def has_new_kraft_version(self) -> bool:
         """Whether the quorum's ``kraft.version`` differs from the one in the core."""
-        return self.kraft_version() != self._told_kraft_version
+        return self._kraft_version() != self._told_kraft_version
 
     def settings(self, image: MetadataImage) -> BrokerConfigs:
         """Return the broker's settings with the changes in ``image``."""
@@ -64,39 +70,6 @@ class Projection:
             for name in overrides.keys() - canonical_overrides(overrides).keys():
                 value = overrides[name]
                 _log.warning("topic %s: %s=%r cannot be used and is ignored", topic, name, value)
-
-    def metadata_log(self, leader_epoch: int, *, on_disk: bool) -> "ImageDelta":
-        """Return the first step: only the metadata log, led by this node."""
-        partition = Partition((self._node_id,), (self._node_id,), self._node_id, leader_epoch, 0)
-        topic = Topic(METADATA_TOPIC, METADATA_TOPIC_ID, {0: partition})
-        made = self._types.TopicImage(
-            name=METADATA_TOPIC,
-            topic_id=METADATA_TOPIC_ID,
-            partitions=_Partitions(self._types).of(topic),
-            overrides=self._metadata_log_config(on_disk=on_disk),
-            internal=True,
-            hidden=True,
-        )
-        return self._types.ImageDelta(metadata_offset=0, topics=[made])
-
-    def _metadata_log_config(self, *, on_disk: bool) -> dict[str, str]:
-        """Return every setting of the metadata log, which does not inherit the topics' defaults.
-
-        Records may only be deleted when a snapshot contains them. A voter counts its own vote only
-        after fsync, whatever the topics' durability.
-        """
-        given = self._given
-        config = {name: setting.default for name, setting in topic_settings().items()} | {
-            "max.message.bytes": str(BATCH_BYTES_MAX),
-            "retention.ms": "-1",
-            "retention.bytes": "-1",
-            "segment.bytes": given.string("metadata.log.segment.bytes"),
-            "segment.ms": given.string("metadata.log.segment.ms"),
-            "internal.segment.bytes": given.string("internal.metadata.log.segment.bytes"),
-        }
-        if on_disk:
-            config["flush.messages"] = "1"
-        return {name: text for name, text in config.items() if text is not None}
 
     def whole(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta":
         """Return the step to a loaded image, including the parts that never change afterwards."""
@@ -147,7 +120,7 @@ class Projection:
         partitions = _Partitions(self._types)
         features = delta.features
         if features is not None:
-            level = self._told_kraft_version = self.kraft_version()
+            level = self._told_kraft_version = self._kraft_version()
             own = {KRAFT_VERSION: level} if level else {}
             features = features[0], {**features[1], **own}
         is_broker = self._given.start.is_broker
@@ -195,6 +168,50 @@ class Projection:
             overrides=canonical_overrides(overrides) if overrides else {},
             internal=topic.name in INTERNAL_TOPICS,
         )
+
+
+def metadata_log(
+    types: CoreTypes, node_id: int, given: BrokerConfigs, leader_epoch: int, *, on_disk: bool
+) -> "ImageDelta":
+    """Return the first step of a core: only the metadata log, led by this node.
+
+    Args:
+        types: The classes of the core.
+        node_id: This node.
+        given: The settings at the start.
+        leader_epoch: The epoch of this node's leadership.
+        on_disk: Whether the log has files.
+    """
+    partition = Partition((node_id,), (node_id,), node_id, leader_epoch, 0)
+    topic = Topic(METADATA_TOPIC, METADATA_TOPIC_ID, {0: partition})
+    made = types.TopicImage(
+        name=METADATA_TOPIC,
+        topic_id=METADATA_TOPIC_ID,
+        partitions=_Partitions(types).of(topic),
+        overrides=_metadata_log_config(given, on_disk=on_disk),
+        internal=True,
+        hidden=True,
+    )
+    return types.ImageDelta(metadata_offset=0, topics=[made])
+
+
+def _metadata_log_config(given: BrokerConfigs, *, on_disk: bool) -> dict[str, str]:
+    """Return every setting of the metadata log, which does not inherit the topics' defaults.
+
+    Records may only be deleted when a snapshot contains them. A voter counts its own vote only
+    after fsync, whatever the topics' durability.
+    """
+    config = {name: setting.default for name, setting in topic_settings().items()} | {
+        "max.message.bytes": str(BATCH_BYTES_MAX),
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "segment.bytes": given.string("metadata.log.segment.bytes"),
+        "segment.ms": given.string("metadata.log.segment.ms"),
+        "internal.segment.bytes": given.string("internal.metadata.log.segment.bytes"),
+    }
+    if on_disk:
+        config["flush.messages"] = "1"
+    return {name: text for name, text in config.items() if text is not None}
 
 
 class _Partitions:

@@ -91,21 +91,7 @@ def assemble(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
     )
     unread = Unread(lambda: publisher.image.topics.by_name)
-    coordinators = Coordinators(
-        core=core,
-        node_id=node.node_id,
-        completions=completions,
-        requests=requests,
-        timers=timers,
-        unread=unread,
-        faults=faults,
-        publisher=publisher,
-        make_group_shard=_group_shards(node, publisher),
-        make_transaction_shard=partial(
-            TransactionShard, TransactionSettings.of(publisher.settings), producer_ids.take_or_ask
-        ),
-        replicas=replicas,
-    )
+    coordinators = _coordinators(services, node, publisher, unread, producer_ids)
     jobs = Jobs(
         core=core,
         contexts=contexts,
@@ -155,6 +141,30 @@ def _joined(
     from pykafka_core.broker.runtime.membership.controller_role import Deciders
 
     return member.join(Deciders(controller, jobs, contexts))
+
+
+def _coordinators(
+    services: Services,
+    node: Node,
+    publisher: Publisher,
+    unread: Unread,
+    producer_ids: ProducerIds,
+) -> Coordinators:
+    return Coordinators(
+        core=services.core,
+        node_id=node.node_id,
+        completions=services.completions,
+        requests=services.requests,
+        timers=services.timers,
+        unread=unread,
+        faults=services.faults,
+        publisher=publisher,
+        make_group_shard=_group_shards(node, publisher),
+        make_transaction_shard=partial(
+            TransactionShard, TransactionSettings.of(publisher.settings), producer_ids.take_or_ask
+        ),
+        replicas=services.replicas,
+    )
 
 
 def _group_shards(node: Node, publisher: Publisher) -> "partial[GroupShard]":

@@ -10,7 +10,7 @@ from functools import partial
 
 from pykafka_core._core import Core
 from pykafka_core.broker.core_bridge.core_types import CoreTypes
-from pykafka_core.broker.core_bridge.projection import Projection
+from pykafka_core.broker.core_bridge.projection import Projection, metadata_log
 from pykafka_core.broker.runtime.membership.alter_partition_manager import IsrChanges
 from pykafka_core.broker.runtime.membership.assignments import Assignments
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
@@ -90,7 +90,7 @@ class _MemberStart:
         self._plan = plan
         self._directory = plan.directory
         self._identity = plan.identity
-        self._projection = Projection(types, plan.identity.node_id, plan.settings)
+        self._types = types
         self._services = create_services(core)
         self._joined = Latch()
         self._parts = SnapshotParts(plan.directory)
@@ -101,7 +101,8 @@ class _MemberStart:
         self._directory.make_room()
         self._directory.claim(self._identity)
         self._directory.prepare_metadata()
-        core.apply(self._projection.metadata_log(0, on_disk=True))
+        own_id, settings = self._identity.node_id, self._plan.settings
+        core.apply(metadata_log(self._types, own_id, settings, 0, on_disk=True))
         self._directory.remove_unfinished_snapshots()
         # The snapshot is validated first: `log_state` empties a log that the snapshot replaces.
         loaded, end = newest_snapshot(self._directory)
@@ -111,10 +112,11 @@ class _MemberStart:
         place = self._place(log)
         exchange = self._exchange(place)
         driver = self._driver(exchange, place, end)
-        self._projection.kraft_version = lambda: driver.quorum.kraft_version
         publisher = Publisher(
             core=core,
-            projection=self._projection,
+            projection=Projection(
+                self._types, own_id, settings, lambda: driver.quorum.kraft_version
+            ),
             node_id=self._identity.node_id,
             replay=loaded.replay,
             faults=self._services.faults,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pykafka_core._core import Appended, Core, DiskState, PartitionState
 from pykafka_core.broker.core_bridge.core_types import CoreTypes
 from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
-from pykafka_core.broker.core_bridge.projection import Projection
+from pykafka_core.broker.core_bridge.projection import Projection, metadata_log
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
@@ -50,7 +50,7 @@ from pykafka_core.protocol.messages import (
     AbortTransactionRecord,
     Message,
 )
-from pykafka_core.quorum.quorum import BATCH_BYTES_SOFT_MAX, Committed, Proposal
+from pykafka_core.quorum.quorum import BATCH_BYTES_SOFT_MAX, Committed, Proposal, Rejected
 from pykafka_core.quorum.single_voter import SingleVoter
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
 
@@ -99,7 +99,7 @@ class _Startup:
         self._core = core
         self._plan = plan
         self._identity = plan.identity
-        self._projection = Projection(types, plan.identity.node_id, plan.settings)
+        self._types = types
         self._services = create_services(core)
         self._completions = self._services.completions
         self._reserve = plan.directory.reserve if plan.directory else None
@@ -111,7 +111,8 @@ class _Startup:
             directory.prepare_metadata()
         epoch = 1 if directory is None else directory.last_epoch() + 1
         on_disk = directory is not None
-        self._core.apply(self._projection.metadata_log(epoch, on_disk=on_disk))
+        own_id, settings = self._identity.node_id, self._plan.settings
+        self._core.apply(metadata_log(self._types, own_id, settings, epoch, on_disk=on_disk))
         loaded = load(self._core, directory)
         if directory is not None:
             self._check_alone(directory, loaded)
@@ -127,12 +128,13 @@ class _Startup:
             kraft_version=_kraft_version(loaded),
         )
         quorum = QuorumDriver(self._core, self._completions, voter)
-        self._projection.kraft_version = lambda: quorum.quorum.kraft_version
         bound, endpoints = listen(self._core, self._plan.settings.start)
         self._first_records(quorum, loaded.replay, endpoints)
         publisher = Publisher(
             core=self._core,
-            projection=self._projection,
+            projection=Projection(
+                self._types, own_id, settings, lambda: quorum.quorum.kraft_version
+            ),
             node_id=self._identity.node_id,
             replay=loaded.replay,
             faults=self._services.faults,
@@ -245,15 +247,11 @@ class _Startup:
 
     def _wait_end(self, quorum: QuorumDriver, begin: Callable[[], object]) -> Committed | int:
         """Return the batch, or the error code of its rejection."""
-        rejected: list[int] = []
-        quorum.proposal_end.rejected = rejected.append
         begin()
         deadline = self._core.now_ns() + APPEND_WAIT_NS
         while self._core.now_ns() < deadline:
-            if (committed := quorum.take_committed()) is not None:
-                return committed
-            if rejected:
-                return rejected[0]
+            if (notice := quorum.take_notice()) is not None:
+                return notice.error_code if isinstance(notice, Rejected) else notice
             for done in self._core.wait(deadline):
                 if isinstance(done, Appended):
                     completed = Completed(done.error_code, done.offset)

@@ -30,7 +30,8 @@ class Membership:
         lifecycle: The membership of its broker; None if the node is only a controller.
         forwarding: Forwards requests to the active controller.
         isr: Proposes changes of the ISR.
-        assignments: Moves replicas to and from a failed disk; None if the node is only a controller.
+        assignments: Moves replicas to and from a failed disk; None if the node is only a
+            controller.
         role: The controller part of this node; None if the node is only a broker.
         registration: The registration of this controller; None if the node is only a broker.
         check: Called once with the first image, before the core applies it. Raises if the image

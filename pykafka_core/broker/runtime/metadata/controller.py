@@ -60,11 +60,13 @@ from pykafka_core.protocol.messages import (
     RegisterControllerRecord,
     RemoveTopicRecord,
 )
+from pykafka_core.quorum.events import InDoubt
 from pykafka_core.quorum.quorum import (
     BATCH_BYTES_MAX,
     BATCH_BYTES_SOFT_MAX,
     Committed,
     Proposal,
+    Rejected,
     batch_size,
 )
 
@@ -192,8 +194,6 @@ class Controller:
         """The batch that is being built or published."""
         self._deadline_ns = 0
         self._in_flight: _Batch | None = None
-        quorum.proposal_end.rejected = self._on_rejected
-        quorum.proposal_end.in_doubt = self._on_in_doubt
 
     @property
     def in_flight(self) -> bool:
@@ -203,7 +203,7 @@ class Controller:
     @property
     def is_busy(self) -> bool:
         """Whether `advance` has work without an event."""
-        return self._work is not None or self._quorum.has_committed or self._can_decide
+        return self._work is not None or self._quorum.has_notice or self._can_decide
 
     @property
     def _can_decide(self) -> bool:
@@ -229,11 +229,15 @@ class Controller:
             self._work = None
 
     def _next(self) -> Work[None] | None:
-        committed = self._quorum.take_committed()
-        if isinstance(committed, Replaced):
-            return self._publisher.replace(committed.replay)
-        if committed is not None:
-            return self._commit(committed)
+        match self._quorum.take_notice():
+            case Committed() as committed:
+                return self._commit(committed)
+            case Replaced(replay):
+                return self._publisher.replace(replay)
+            case Rejected(error_code):
+                self._on_rejected(error_code)
+            case InDoubt():
+                self._on_in_doubt()
         return self._decide() if self._can_decide else None
 
     def renounce(self) -> None:

@@ -1,5 +1,5 @@
 """Drives a metadata quorum of one voter: passes events to it, executes its commands, returns
-committed batches.
+its notices.
 """
 
 from collections import deque
@@ -8,7 +8,6 @@ from typing import assert_never
 from pykafka_core._core import Core
 from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd
 from pykafka_core.quorum.quorum import (
     Append,
     Appended,
@@ -34,8 +33,7 @@ class QuorumDriver:
         self._core = core
         self._completions = completions
         self._quorum = quorum
-        self._committed: deque[Committed] = deque()
-        self.proposal_end = ProposalEnd()
+        self._notices: deque[Committed | Rejected] = deque()
 
     @property
     def quorum(self) -> SingleVoter:
@@ -44,13 +42,13 @@ class QuorumDriver:
 
     @property
     def can_propose(self) -> bool:
-        """Whether all committed batches were taken, and no batch is in flight."""
-        return self._quorum.can_propose and not self._committed
+        """Whether all notices were taken, and no batch is in flight."""
+        return self._quorum.can_propose and not self._notices
 
     @property
-    def has_committed(self) -> bool:
-        """Whether `take_committed` returns a batch."""
-        return bool(self._committed)
+    def has_notice(self) -> bool:
+        """Whether `take_notice` returns a notice."""
+        return bool(self._notices)
 
     def begin_epoch(self) -> None:
         """Commit the start of this node's leadership."""
@@ -60,9 +58,9 @@ class QuorumDriver:
         """Propose a batch."""
         self._handle(proposal)
 
-    def take_committed(self) -> Committed | None:
-        """Return the next committed batch, if any."""
-        return self._committed.popleft() if self._committed else None
+    def take_notice(self) -> Committed | Rejected | None:
+        """Return the next notice, if any."""
+        return self._notices.popleft() if self._notices else None
 
     def _handle(self, event: Event) -> None:
         committed = self._quorum.high_watermark
@@ -73,10 +71,8 @@ class QuorumDriver:
             match output:
                 case Append():
                     self._append(output)
-                case Committed():
-                    self._committed.append(output)
-                case Rejected(error_code):
-                    self.proposal_end.rejected(error_code)
+                case Committed() | Rejected():
+                    self._notices.append(output)
                 case _:
                     assert_never(output)
 

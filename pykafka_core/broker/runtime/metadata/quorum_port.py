@@ -1,10 +1,10 @@
 """The controller's interface to the metadata quorum, of one voter or of several replicas."""
 
-from collections.abc import Callable
-from typing import NamedTuple, Never, Protocol
+from typing import NamedTuple, Never, Protocol, TypeAlias
 
 from pykafka_core.metadata.image.replay import Replay
-from pykafka_core.quorum.quorum import Committed, MetadataQuorum, Proposal
+from pykafka_core.quorum.events import InDoubt
+from pykafka_core.quorum.quorum import Committed, MetadataQuorum, Proposal, Rejected
 
 
 class Replaced(NamedTuple):
@@ -14,18 +14,8 @@ class Replaced(NamedTuple):
     """Its content; owned by the caller."""
 
 
-def _nothing(*_: object) -> None:
-    """Ignore the call."""
-
-
-class ProposalEnd:
-    """Callbacks for a proposal that is not committed. The controller sets them."""
-
-    def __init__(self) -> None:
-        self.rejected: Callable[[int], object] = _nothing
-        """Called with an error code: the proposal must have no visible effect."""
-        self.in_doubt: Callable[[], object] = _nothing
-        """Called when another leader may or may not commit it."""
+Notice: TypeAlias = Committed | Replaced | Rejected | InDoubt
+"""A committed batch or snapshot, or the end of a proposal that this node did not commit."""
 
 
 class QuorumPort(Protocol):
@@ -37,20 +27,16 @@ class QuorumPort(Protocol):
 
     @property
     def can_propose(self) -> bool:
-        """Whether this node leads, all committed batches were taken, and no batch is in flight."""
+        """Whether this node leads, all notices were taken, and no batch is in flight."""
 
     @property
-    def has_committed(self) -> bool:
-        """Whether `take_committed` returns a batch."""
-
-    @property
-    def proposal_end(self) -> ProposalEnd:
-        """Callbacks for a proposal that is not committed."""
+    def has_notice(self) -> bool:
+        """Whether `take_notice` returns a notice."""
 
     def propose(self, proposal: Proposal) -> None:
-        """Propose a batch; it is later among the committed ones, or one of the callbacks is
-        called.
-        """
+        """Propose a batch; a later notice is about its end."""
 
-    def take_committed(self) -> Committed | Replaced | None:
-        """Return the next committed batch, of any proposer, in log order."""
+    def take_notice(self) -> Notice | None:
+        """Return the end of a proposal, or the next committed batch of any proposer, in log
+        order.
+        """

@@ -12,7 +12,7 @@ from functools import partial
 from typing import assert_never
 
 from pykafka_core.broker.core_bridge.metadata_log import METADATA_PARTITION
-from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd, Replaced
+from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
 from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
 from pykafka_core.broker.runtime.quorum.raft_transport import AskedQuorum, Exchange
@@ -74,7 +74,8 @@ class ReplicaDriver:
         self._installation = Installation(core, completions, parts, self._on_installed)
         self._told: deque[events.SnapshotTaken | events.LogCleaned] = deque()
         """Events from other threads."""
-        self.proposal_end = ProposalEnd()
+        self._is_in_doubt = False
+        """Whether the controller has not yet taken the end of a proposal."""
         self._events: deque[events.ReplicaEvent] = deque()
         self._is_handling = False
         self._timer: Timer | None = None
@@ -93,13 +94,13 @@ class ReplicaDriver:
 
     @property
     def can_propose(self) -> bool:
-        """Whether this node leads, all committed batches were taken, and no batch is in flight."""
-        return self._replica.can_propose and not self.committed
+        """Whether this node leads, all notices were taken, and no batch is in flight."""
+        return self._replica.can_propose and not self.committed and not self._is_in_doubt
 
     @property
-    def has_committed(self) -> bool:
-        """Whether `take_committed` returns a batch or raises."""
-        return self.committed.is_ready
+    def has_notice(self) -> bool:
+        """Whether `take_notice` returns a notice or raises."""
+        return self._is_in_doubt or self.committed.is_ready
 
     @property
     def leaders_end(self) -> int | None:
@@ -120,12 +121,18 @@ class ReplicaDriver:
         """Propose a batch."""
         self.handle(proposal)
 
-    def take_committed(self) -> Committed | Replaced | None:
-        """Return the next committed batch, or a snapshot that replaces earlier ones.
+    def take_notice(self) -> Committed | Replaced | events.InDoubt | None:
+        """Return the end of a proposal, the next committed batch, or a snapshot that replaces
+        earlier ones.
+
+        A proposal in doubt is returned first: a batch that follows is not its commit.
 
         Raises:
             MetadataError: It cannot be read, or holds unknown records.
         """
+        if self._is_in_doubt:
+            self._is_in_doubt = False
+            return events.InDoubt()
         return self.committed.take()
 
     def begin(self) -> None:
@@ -258,7 +265,7 @@ class ReplicaDriver:
                 case Committed() | events.Advanced():
                     self.committed.note(output)
                 case events.InDoubt():
-                    self.proposal_end.in_doubt()
+                    self._is_in_doubt = True
                 case events.LeaderChanged():
                     pass  # the leader is read from the replica when needed
                 case events.Failed(error_code):
