@@ -46,6 +46,13 @@ def consuming(bootstrap: str, topic: str) -> work.Figures:
     return work.confluent_consume(bootstrap, topic, 500_000)
 
 
+def java_producing(codec: str) -> Work:
+    """Produce 2,000,000 records of 100 bytes to six partitions, in batches of up to 16 KiB."""
+    return lambda bootstrap, topic: work.java_produce(
+        bootstrap, topic, 100, 2_000_000, codec, partitions=6
+    )
+
+
 def java_consuming(bootstrap: str, topic: str) -> work.Figures:
     """Fill a topic with 2,000,000 records of 100 bytes, then consume it in a group."""
     work.java_produce(bootstrap, topic, 100, 2_000_000)
@@ -60,6 +67,8 @@ WORK: dict[str, tuple[Work, int]] = {
     "confluent produce 1 KB": (lambda b, t: work.confluent_produce(b, t, 1000, 300_000), 300_000),
     "java produce 100 B": (lambda b, t: work.java_produce(b, t, 100, 2_000_000), 2_000_000),
     "java produce 1 KB": (lambda b, t: work.java_produce(b, t, 1000, 400_000), 400_000),
+    "java produce 100 B, 6 partitions": (java_producing("none"), 2_000_000),
+    "java produce 100 B, 6 partitions, lz4": (java_producing("lz4"), 2_000_000),
     "raw produce 64 KiB": (lambda b, t: work.raw_produce(b, t, 65536, 512 * MB), 0),
     "raw produce 1 MB": (lambda b, t: work.raw_produce(b, t, MB, 512 * MB), 0),
     "one-record requests": (lambda b, t: work.one_record_requests(b, t, 50_000), 50_000),
@@ -81,6 +90,8 @@ NOT_FOR_THE_MOCK = {
     "latency",
     "java produce 100 B",
     "java produce 1 KB",
+    "java produce 100 B, 6 partitions",
+    "java produce 100 B, 6 partitions, lz4",
     "raw fetch 1 MB",
     "raw fetch 8 MB",
     "confluent consume",

@@ -130,9 +130,12 @@ def confluent_consume(bootstrap: str, topic: str, count: int) -> Figures:
     return {"records/s": count / seconds()}
 
 
-def java_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
+def java_produce(
+    bootstrap: str, topic: str, size: int, count: int, codec: str = "none", partitions: int = 1
+) -> Figures:
     """Kafka's ProducerPerformance: records/s in its output."""
-    create_topic(bootstrap, topic)
+    create_topic(bootstrap, topic, partitions)
+    settings = [f"bootstrap.servers={bootstrap}", "acks=1", f"compression.type={codec}"]
     printed = subprocess.run(
         [
             "java",
@@ -142,7 +145,7 @@ def java_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
             "org.apache.kafka.tools.ProducerPerformance",
         ]
         + ["--topic", topic, "--num-records", str(count), "--record-size", str(size)]
-        + ["--throughput", "-1", "--producer-props", f"bootstrap.servers={bootstrap}", "acks=1"],
+        + ["--throughput", "-1", "--producer-props", *settings],
         check=True,
         capture_output=True,
         text=True,
