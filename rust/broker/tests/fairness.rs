@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use common::{Broker, Client, encoded, frame};
-use pykafka_record::{BatchBuilder, BatchOptions, ProducerEpoch, ProducerId};
+use pykafka_record::{BatchBuilder, BatchOptions, Compression, ProducerEpoch, ProducerId};
 use pykafka_wire::{ApiKey, api_versions, produce};
 
 const TOPIC: [u8; 16] = [5; 16];
@@ -22,15 +22,19 @@ const PROBES: usize = 50;
 
 /// About a megabyte of frames with acks=0. All except the first are duplicates, so the log does not
 /// grow.
-fn frames(partition: i32, record_bytes: usize) -> Vec<u8> {
+fn frames(partition: i32, record_bytes: usize, compression: Compression) -> Vec<u8> {
     let options = BatchOptions {
+        compression,
         producer_id: ProducerId::new(i64::from(partition)),
         producer_epoch: ProducerEpoch::new(0),
         base_sequence: 0,
         ..BatchOptions::default()
     };
+    // Codecs do not make it smaller.
+    let noise: Vec<u8> =
+        (0..record_bytes as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let mut builder = BatchBuilder::new(options);
-    builder.append(-1, None, Some(&vec![7; record_bytes]), &[]).expect("a record");
+    builder.append(-1, None, Some(&noise), &[]).expect("a record");
     let mut records = Vec::new();
     builder.build(&mut records).expect("a batch");
     let partitions = vec![produce::Partition { index: partition, records: Some(&records) }];
@@ -61,7 +65,7 @@ fn bytes_between(broker: &Broker, probe: &mut Client) -> u64 {
     broker.statistic("bytes_received") - before
 }
 
-fn assert_everybody_is_served(record_bytes: usize) {
+fn assert_everybody_is_served(record_bytes: usize, compression: Compression) {
     const PRODUCERS: i32 = 8;
     let broker = Broker::start(&[]);
     broker.create_topic("t", TOPIC, PRODUCERS);
@@ -69,7 +73,8 @@ fn assert_everybody_is_served(record_bytes: usize) {
     thread::scope(|scope| {
         let clients = CloseAtEnd((0..PRODUCERS).map(|_| broker.connect()).collect());
         for (partition, (client, sent)) in clients.0.iter().zip(&sent).enumerate() {
-            let (mut client, frames) = (client.clone(), frames(partition as i32, record_bytes));
+            let (mut client, frames) =
+                (client.clone(), frames(partition as i32, record_bytes, compression));
             scope.spawn(move || {
                 while client.stream.write_all(&frames).is_ok() {
                     sent.fetch_add(frames.len(), Ordering::Relaxed);
@@ -88,10 +93,16 @@ fn assert_everybody_is_served(record_bytes: usize) {
 
 #[test]
 fn producers_of_small_requests_with_full_sockets_delay_no_other_clients() {
-    assert_everybody_is_served(1_900);
+    assert_everybody_is_served(1_900, Compression::None);
 }
 
 #[test]
 fn producers_of_large_requests_with_full_sockets_delay_no_other_clients() {
-    assert_everybody_is_served(60_000);
+    assert_everybody_is_served(60_000, Compression::None);
+}
+
+/// The slowest codec, and batches that the threads of the connections decompress.
+#[test]
+fn producers_of_compressed_requests_with_full_sockets_delay_no_other_clients() {
+    assert_everybody_is_served(60_000, Compression::Gzip);
 }

@@ -17,6 +17,9 @@ const KEPT_BYTES_MIN: usize = 16 << 10;
 /// read: LZ4 blocks are not larger.
 const SMALL_BYTES_MAX: usize = 4 << 20;
 
+/// Decompressed size up to which a batch may be processed by a thread that must not wait long.
+const BRIEF_BYTES_MAX: usize = 256 << 10;
+
 /// A bounded pool of initialised buffers, and of the memory that validation needs.
 #[derive(Debug)]
 pub struct BufferPool {
@@ -93,9 +96,20 @@ impl BufferPool {
         inflate_within(SMALL_BYTES_MAX, limits, |small| work(small, &mut self.lend().scratch))
     }
 
-    /// Does the same for a look-up in a stored batch, whose `bytes_to_read` stored bytes `work`
-    /// reads into its scratch and which therefore count too. Only one look-up decompresses at a
-    /// time.
+    /// Does the same without blocking. Returns `None` for a batch that decompresses to more than
+    /// [`BRIEF_BYTES_MAX`], or while all scratches are in use.
+    pub(crate) fn inflate_briefly<T>(
+        &self,
+        limits: Limits,
+        work: impl FnOnce(Limits, &mut Scratch) -> Result<T, ValidateError>,
+    ) -> Result<Option<T>, ValidateError> {
+        let Some(mut lent) = self.try_lend() else { return Ok(None) };
+        inflate_within(BRIEF_BYTES_MAX, limits, |brief| work(brief, &mut lent.scratch))
+    }
+
+    /// Does the same as [`BufferPool::inflate_small`] for a look-up in a stored batch, whose
+    /// `bytes_to_read` stored bytes `work` reads into its scratch and which therefore count too.
+    /// Only one look-up decompresses at a time.
     pub(crate) fn inflate_small_stored<T>(
         &self,
         limits: Limits,
@@ -136,6 +150,15 @@ impl BufferPool {
     fn lend(&self) -> Lent<'_> {
         let mut scratches = self.scratches.lock();
         scratches = self.returned.wait_while(scratches, |scratches| scratches.left == 0);
+        self.lent(&mut scratches)
+    }
+
+    fn try_lend(&self) -> Option<Lent<'_>> {
+        let mut scratches = self.scratches.lock();
+        (scratches.left > 0).then(|| self.lent(&mut scratches))
+    }
+
+    fn lent(&self, scratches: &mut Scratches) -> Lent<'_> {
         scratches.left -= 1;
         Lent { pool: self, scratch: scratches.kept.pop().unwrap_or_default() }
     }
@@ -264,6 +287,15 @@ mod tests {
             }
         });
         assert!(most.into_inner() <= 2);
+    }
+
+    #[test]
+    fn brief_decompression_does_not_wait_for_a_buffer() {
+        let pool = BufferPool::new(0, 0);
+        let briefly = || pool.inflate_briefly(Limits::default(), |_, _| Ok(()));
+        let nested = pool.inflate_small(Limits::default(), |_, _| briefly());
+        assert_eq!(nested, Ok(Some(None)));
+        assert_eq!(briefly(), Ok(Some(())));
     }
 
     #[test]

@@ -15,7 +15,8 @@ use pykafka_log::{
     OpenMode, ReadError, Recovery, StorageError,
 };
 use pykafka_record::{
-    BatchMut, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
+    BatchBuilder, BatchMut, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch,
+    ProducerEpoch, ProducerId,
 };
 
 #[test]
@@ -49,6 +50,27 @@ fn batches_get_offsets_and_are_read_unchanged() {
         let data = log.read(offset, 1, 120, true).unwrap();
         assert_eq!((data.base_offset, data.next_offset), (base, base + 3), "at {offset}");
         assert_eq!(batch_offsets(&log, offset).len() as i64, 40 - offset / 3);
+    }
+}
+
+#[test]
+fn brief_validation_has_the_result_of_validation_or_changes_nothing() {
+    let (log, _) = Bench { config: LogConfig::default(), ..Bench::default() }.open(true);
+    for compression in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd]
+    {
+        for (value_bytes, is_brief) in [(10, true), (200_000, true), (300_000, false)] {
+            let options = BatchOptions { compression, ..BatchOptions::default() };
+            let mut builder = BatchBuilder::new(options);
+            builder.append(NOW_MS, None, Some(&vec![7; value_bytes]), &[]).unwrap();
+            let mut bytes = Vec::new();
+            builder.build(&mut bytes).unwrap();
+            let (mut brief, mut full) = (bytes.clone(), bytes.clone());
+            let validated = log.validate_briefly(&mut brief, AppendOrigin::Client).unwrap();
+            assert_eq!(validated.is_some(), is_brief, "{compression:?}, {value_bytes}");
+            let expected = log.validate(&mut full, AppendOrigin::Client).unwrap();
+            assert!(validated.is_none_or(|validated| validated == expected));
+            assert_eq!(brief, if is_brief { full } else { bytes });
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! time.
 //!
 //! An append that only copies into memory happens at once, on the caller's thread. So does one that
-//! is a single write, if the thread has a [`BlockingPermit`] and the disk is fast. Any other append
+//! is a single write, if the thread has a [`BlockingPermit`] and the disk is fast. With a permit,
+//! the caller's thread also decompresses small batches to validate them. Any other append
 //! waits in the partition's queue until a thread of the write pool has the writer token
 //! ([`super::write_queue`]). That thread takes all queued appends, writes them without holding a
 //! mutex, and reports the outcomes in one critical section. Appends that arrive in the meantime are
@@ -40,6 +41,10 @@ use crate::partition::write_queue::queue::WriterToken;
 /// thread writes a larger one while this thread receives the next.
 const WRITTEN_AT_ONCE_BYTES_MAX: usize = 96 << 10;
 
+/// Compressed batches of one request that the connection's thread validates itself. Another thread
+/// validates the others while this thread receives the next request.
+const INFLATED_AT_ONCE_MAX: usize = 8;
+
 impl Append {
     fn options(&self, leader_epoch: LeaderEpoch, first: Option<FirstRejected>) -> AppendOptions {
         AppendOptions {
@@ -65,20 +70,22 @@ impl Partition {
     }
 
     fn try_append(&self, mut append: Append) -> Result<Option<AppendOutcome>, AppendRefusal> {
-        let (log, config) = {
+        let (log, config, is_idle) = {
             let mut guard = self.lock();
             guard.raise_leader_epoch(append.leader_epoch);
             guard.admit(&append)?;
-            (guard.opened(), guard.config.clone())
+            (guard.opened(), guard.config.clone(), guard.queue.is_idle())
         };
-        let is_quick = config.validates_in_place(&append.batch);
+        let is_plain = config.validates_in_place(&append.batch);
         let validated = match &log {
-            Some(log) if is_quick => {
-                let validated = log.validate(&mut append.batch, append.origin);
-                Some(validated.map_err(AppendRefusal::Log)?)
+            Some(log) if is_plain => Some(log.validate(&mut append.batch, append.origin)),
+            Some(log) if is_idle && config.validates_briefly(&append.batch) => {
+                inflate_here(log, &mut append)
             }
             _ => None,
         };
+        let validated = validated.transpose().map_err(AppendRefusal::Log)?;
+        let is_quick = is_plain || validated.is_some();
         let mut queued = Queued { append, validated, is_quick, is_large: false, since_ns: 0 };
         let mut guard = self.lock();
         guard.admit(&queued.append)?;
@@ -279,6 +286,16 @@ impl Partition {
             appended.bytes_uncompressed.add(uncompressed_size as u64);
         }
     }
+}
+
+/// Validates a small compressed batch on the thread of its connection, which costs less than
+/// another thread does. `None` if that may take long, or if the thread may not wait.
+fn inflate_here(log: &Log, append: &mut Append) -> Option<Result<Validated, AppendError>> {
+    if append.slot >= INFLATED_AT_ONCE_MAX {
+        return None;
+    }
+    let moment = BlockingPermit::take()?;
+    moment.wait(|| log.validate_briefly(&mut append.batch, append.origin)).transpose()
 }
 
 /// Like [`PartitionGuard::appended`], without a log.

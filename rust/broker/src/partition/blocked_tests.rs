@@ -305,9 +305,8 @@ fn slow_recoveries_block_no_other_requests() {
 }
 
 #[test]
-fn compressed_batches_are_decompressed_by_another_thread() {
-    let compressed = BatchOptions { compression: Compression::Gzip, ..BatchOptions::default() };
-    let records = batch_with(compressed, &["a"]);
+fn compressed_batches_are_decompressed_by_threads_that_may_wait() {
+    let records = compressed(Compression::Gzip, "a");
     for broker in [Broker::in_memory(), Broker::on_disk(Durability::Os)] {
         let broker = broker.with_topic(1, &[]);
         // The other thread can be so fast that a request finds its append done.
@@ -319,6 +318,50 @@ fn compressed_batches_are_decompressed_by_another_thread() {
         });
         assert!(is_another_thread);
     }
+}
+
+fn compressed(compression: Compression, value: &str) -> Vec<u8> {
+    batch_with(BatchOptions { compression, ..BatchOptions::default() }, &[value])
+}
+
+/// Number of tasks of the write pool that a request of a network thread submits.
+fn pool_tasks(broker: &Arc<Broker>, partitions: i32, records: &[u8]) -> u64 {
+    let begun = || broker.ctx.partitions.host().writers.begun();
+    let before = begun();
+    let records = records.to_vec();
+    let outcome = result(on_the_network(broker, move |broker| {
+        let all: Vec<_> = (0..partitions).map(|index| (index, Some(&records[..]))).collect();
+        broker.produce_request(9, &request_of(1, &all))
+    }));
+    assert_eq!(produced(outcome).0, 0);
+    begun() - before
+}
+
+#[test]
+fn connection_threads_decompress_small_batches() {
+    within_patience(|| {
+        let broker = Arc::new(Broker::in_memory().with_topic(BLOCKED, &[]));
+        for codec in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
+            let records = compressed(codec, "a");
+            // Threads must not wait while another test has a long wait.
+            while pool_tasks(&broker, BLOCKED, &records) != 0 {}
+        }
+    });
+}
+
+#[test]
+fn connection_threads_decompress_only_small_batches_and_few_of_a_request() {
+    within_patience(|| {
+        let broker = Arc::new(Broker::in_memory().with_topic(20, &[]));
+        let small = compressed(Compression::Lz4, "a");
+        while pool_tasks(&broker, 1, &small) != 0 {}
+        let large = compressed(Compression::Lz4, &"v".repeat(300_000));
+        assert!(large.len() < 10_000);
+        assert_eq!(pool_tasks(&broker, 1, &large), 1);
+        assert!(pool_tasks(&broker, 20, &small) >= 12);
+        let other_codec = Broker::in_memory().with_topic(1, &[("compression.type", "zstd")]);
+        assert_eq!(pool_tasks(&Arc::new(other_codec), 1, &small), 1);
+    });
 }
 
 #[test]
