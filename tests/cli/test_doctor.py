@@ -222,6 +222,49 @@ def test_check_of_a_broker_in_this_process_keeps_its_lock(tmp_path: Path, capsys
     assert "in use" in again.stderr
 
 
+def test_files_that_a_broker_deletes_during_the_checks_are_not_findings(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition, file = tmp_path / "orders-0", tmp_path / "topic-id-checkpoint.tmp"
+    partition.mkdir()
+    file.touch()
+    listed, accessible = os.listdir, os.access
+
+    def lists(path: Path) -> list[str]:
+        if Path(path) == partition:
+            partition.rmdir()
+        return listed(path)
+
+    def access(path: Path, mode: int) -> bool:
+        if path == file:
+            file.unlink(missing_ok=True)
+        return accessible(path, mode)
+
+    monkeypatch.setattr(os, "listdir", lists)
+    monkeypatch.setattr(os, "access", access)
+    found = diagnosed(capsys, "--data-dir", tmp_path, code=0)
+    assert about(found, "permissions").level is Level.OK
+    assert not partition.exists()
+    assert not file.exists()
+
+
+def test_segments_of_other_partitions_are_counted_while_one_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("deleted-0", "orders-0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").touch()
+    listed = os.listdir
+
+    def lists(path: Path) -> list[str]:
+        if Path(path).name == "deleted-0":
+            shutil.rmtree(path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", lists)
+    assert limits.segments_of(tmp_path) == 1
+
+
 @pytest.mark.parametrize("is_listed", [True, False], ids=["other user", "other container"])
 def test_lock_of_an_invisible_process_is_reported(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, is_listed: bool

@@ -79,17 +79,29 @@ def _check_parent(path: Path) -> Iterator[Finding]:
 
 def _first_denied(path: Path) -> Path | None:
     """Return the first directory or file without access for this user; there are two levels."""
-    wanted = os.R_OK | os.W_OK
-    if not os.access(path, wanted | os.X_OK):
+    files = os.R_OK | os.W_OK
+    if not os.access(path, files | os.X_OK):
         return path
-    for entry in sorted(path.iterdir()):
-        if not os.access(entry, wanted | (os.X_OK if entry.is_dir() else 0)):
+    for entry in _entries(path):
+        if _is_denied(entry, files | (os.X_OK if entry.is_dir() else 0)):
             return entry
         if entry.is_dir():
-            denied = next((one for one in entry.iterdir() if not os.access(one, wanted)), None)
+            denied = next((one for one in _entries(entry) if _is_denied(one, files)), None)
             if denied is not None:
                 return denied
     return None
+
+
+def _entries(directory: Path) -> list[Path]:
+    """Return the sorted entries of a directory; none if a running broker has just deleted it."""
+    with suppress(FileNotFoundError):
+        return sorted(directory.iterdir())
+    return []
+
+
+def _is_denied(path: Path, wanted: int) -> bool:
+    """Report whether access fails to a file that a running broker has not just replaced."""
+    return not os.access(path, wanted) and os.path.lexists(path) and not os.access(path, wanted)
 
 
 def _user() -> str:
