@@ -1,18 +1,17 @@
-"""A topic's own settings: validation and listing."""
+"""A topic's own settings: validation."""
 
 from collections.abc import Mapping
 
 from pykafka_core.errors import InvalidConfigError
 
 from .effective import BrokerConfigs
-from .rows import ConfigRow, topic_rows
 from .setting import VALUE_TOO_LONG, Support, is_too_long
 from .table import topic_settings
 from .validators import InvalidValueError
 
 
 class TopicConfigs:
-    """Validates and lists a topic's overrides."""
+    """Validates a topic's overrides."""
 
     @staticmethod
     def validate(
@@ -34,11 +33,6 @@ class TopicConfigs:
             if existing is None or existing.get(name) != text:
                 _check(name, text)
         _check_compaction_lags(overrides, broker)
-
-    @staticmethod
-    def rows(overrides: Mapping[str, str], broker: BrokerConfigs) -> list[ConfigRow]:
-        """Return every topic setting with its effective value, as DescribeConfigs lists them."""
-        return topic_rows(overrides, broker)
 
 
 def _check(name: str, text: str) -> None:

@@ -4,9 +4,16 @@
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from pykafka_core.config import TopicConfigs
+from pykafka_core.config import (
+    BrokerConfigs,
+    ConfigSource,
+    TopicConfigs,
+    topic_rows,
+    topic_settings,
+)
 from pykafka_core.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
@@ -28,7 +35,6 @@ from pykafka_core.handlers.outcome import (
     without_traceback,
 )
 from pykafka_core.handlers.topic_names import Collisions, check_topic_name
-from pykafka_core.handlers.topics.config_rows import TopicRows
 from pykafka_core.handlers.topics.placement import NewPartitions, Placer, check_assignment
 from pykafka_core.protocol.messages import (
     ConfigRecord,
@@ -40,6 +46,7 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.types import METADATA_TOPIC, RESOURCE_TOPIC
 
 _Result = CreateTopicsResponse.CreatableTopicResult
+_Row = CreateTopicsResponse.CreatableTopicConfigs
 
 
 class _Plan(NamedTuple):
@@ -122,7 +129,7 @@ class _Planner:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._collisions = Collisions(context.image)
-        self._rows = TopicRows(context.settings)
+        self._rows = _ConfigRows(context.settings)
         self._new_partitions = NewPartitions(context.image)
         self._placer = Placer(context.image)
 
@@ -166,6 +173,41 @@ class _Planner:
         self._placer.check(factor)
         replicas = self._placer.replicas
         return (yield from collect(replicas(topic_id, index, factor) for index in range(count)))
+
+
+class _ConfigRows:
+    """The effective settings of new topics, which the response lists since version 5.
+
+    All topics inherit the same values, so these are looked up once and their rows are shared;
+    otherwise a request for 1000 topics would resolve 35,000 configs.
+    """
+
+    def __init__(self, settings: BrokerConfigs) -> None:
+        self._inherited = {
+            row.name: _Row(
+                name=row.name,
+                value=row.value,
+                read_only=row.read_only,
+                config_source=int(row.source),
+                is_sensitive=row.is_sensitive,
+            )
+            for row in topic_rows({}, settings)
+        }
+        self._without_overrides = list(self._inherited.values())
+
+    def rows(self, overrides: Mapping[str, str]) -> list[_Row]:
+        """Return every config of a topic with ``overrides``, by name; do not change the rows."""
+        if not overrides:
+            return self._without_overrides
+        return [
+            _overridden(name, overrides[name]) if name in overrides else row
+            for name, row in self._inherited.items()
+        ]
+
+
+def _overridden(name: str, text: str) -> _Row:
+    value = topic_settings()[name].canonical(text)
+    return _Row(name=name, value=value, config_source=int(ConfigSource.TOPIC_CONFIG))
 
 
 def _check_name(context: Context, name: str, collisions: Collisions) -> None:

@@ -1,13 +1,20 @@
-"""The table of record types and their effects on a draft, which only change through it."""
+"""The table of record types and their effects on a draft, which only change through it.
+
+The effect of a setting is here. Each other part of the image has a module of its effects.
+"""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafka_core.errors import MetadataError
-from pykafka_core.metadata.image import brokers, configs, features, quotas, security, topics
+from pykafka_core.metadata.image import brokers, features, quotas, security, topics
 from pykafka_core.metadata.image.draft import Draft
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol.messages import Message
+from pykafka_core.types import ConfigResource
+
+if TYPE_CHECKING:
+    from pykafka_core.protocol.messages import ConfigRecord
 
 
 def apply(draft: Draft, record: Message) -> None:
@@ -32,6 +39,18 @@ def draft_of(image: MetadataImage, records: Iterable[Message]) -> Draft:
     return draft
 
 
+def _apply_config(draft: Draft, record: "ConfigRecord") -> None:
+    """Set one setting of one resource; a null value removes it."""
+    resource = ConfigResource(record.resource_type, record.resource_name)
+    settings = draft.own_config(resource)
+    if record.value is None:
+        settings.pop(record.name, None)
+    else:
+        settings[record.name] = record.value
+    if not settings:
+        draft.forget_config(resource)
+
+
 def _no_change(draft: Draft, record: Message) -> None:
     """Ignore NoOpRecord and the records of a metadata transaction, which `replay.py` resolves."""
 
@@ -44,7 +63,7 @@ MUTATORS: dict[str, Callable[[Draft, Any], None]] = {
     "BrokerRegistrationChangeRecord": brokers.apply_broker_registration_change,
     "ClearElrRecord": topics.apply_clear_elr,
     "ClientQuotaRecord": quotas.apply_client_quota,
-    "ConfigRecord": configs.apply_config,
+    "ConfigRecord": _apply_config,
     "DelegationTokenRecord": security.apply_delegation_token,
     "EndTransactionRecord": _no_change,
     "FeatureLevelRecord": features.apply_feature_level,
