@@ -27,6 +27,7 @@ GUARDS: Mapping[str, tuple[str, ...]] = {
     "python_modules": ("python_import_cycles",),
     "patience": ("literal_timeouts", "sleeps"),
     "rust_patience": ("rust_timeouts", "rust_sleeps"),
+    "foreign_attributes": ("foreign_attributes",),
 }  # fmt: skip
 """The measures of each guard, a module of this package; those that take long first."""
 

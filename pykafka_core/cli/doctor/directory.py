@@ -93,7 +93,7 @@ def _first_denied(path: Path) -> Path | None:
 
 
 def _entries(directory: Path) -> list[Path]:
-    """Return the sorted entries of a directory; none if a running broker has just deleted it."""
+    """Return the sorted entries of a directory, or [] if a running broker has just deleted it."""
     with suppress(FileNotFoundError):
         return sorted(directory.iterdir())
     return []
