@@ -4,7 +4,9 @@ A value that passed Python's checks but not those of Rust's ``LogConfig`` was co
 the control thread, and the directory could never be opened again.
 """
 
+from collections import ChainMap
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import pytest
 from hypothesis import given, settings
@@ -28,18 +30,26 @@ EDGES = ["0", "1", "-1", "-2", "2", "", "text", " 7 ", "true", "delete", "1.5", 
 BOUNDS = {ConfigType.SHORT: 15, ConfigType.INT: 31, ConfigType.LONG: 63}
 
 
-def texts(setting: Setting) -> st.SearchStrategy[str]:
-    """Return valid and invalid values: near the limits of its type, and from its validator."""
+def edges(setting: Setting) -> list[str]:
+    """Return valid and invalid values: limits of its type, and words of its validator."""
     bits = BOUNDS.get(setting.type, 31)
-    numbers = st.integers(-(2**bits) - 1, 2**bits).map(str)
     words = [word.strip("[](),") for word in str(setting.validator or "").split()]
-    edges = [str(sign * 2**bits + step) for sign in (1, -1) for step in (-1, 0, 1)]
-    return st.sampled_from([*EDGES, *edges, *words, setting.default or ""]) | numbers
+    limits = [str(sign * 2**bits + step) for sign in (1, -1) for step in (-1, 0, 1)]
+    return [*EDGES, *limits, *words, setting.default or ""]
+
+
+def texts(setting: Setting) -> st.SearchStrategy[str]:
+    bits = BOUNDS.get(setting.type, 31)
+    return st.sampled_from(edges(setting)) | st.integers(-(2**bits) - 1, 2**bits).map(str)
 
 
 def layer(rows: list[Setting]) -> st.SearchStrategy[dict[str, str]]:
-    pairs = st.sampled_from(rows).flatmap(lambda row: st.tuples(st.just(row.name), texts(row)))
-    return st.lists(pairs, max_size=4).map(dict)
+    pairs = st.sampled_from(rows).flatmap(one_setting)
+    return st.lists(pairs, max_size=4).map(lambda chosen: dict(ChainMap(*chosen)))
+
+
+def one_setting(setting: Setting) -> st.SearchStrategy[dict[str, str]]:
+    return texts(setting).map(lambda text: {setting.name: text})
 
 
 @pytest.fixture(scope="module")
@@ -79,18 +89,26 @@ def started(static: dict[str, str]) -> BrokerConfigs | None:
         return None
 
 
-@pytest.mark.parametrize("name", BROKERS)
-@settings(max_examples=8)
-@given(data=st.data())
-def test_accepted_broker_setting_is_usable(
-    core: _core.Core, name: str, data: st.DataObject
-) -> None:
-    text = data.draw(texts(BROKERS[name]))
-    given_at_start = started({name: text}) or BrokerConfigs()
-    assert refusals(core, given_at_start, {}) == []
-    for altered in ({"cluster_default": {name: text}, "broker": {}},
-                    {"cluster_default": {}, "broker": {name: text}}):  # fmt: skip
-        assert refusals(core, BrokerConfigs().with_dynamic(**altered), {}) == []
+def accepted(static: dict[str, str]) -> Iterator[BrokerConfigs]:
+    """Yield configurations that together have every value that is accepted at a start."""
+    configs = started(static)
+    if configs is not None:
+        yield configs
+    elif len(static) > 1:
+        items = list(static.items())
+        for half in (items[::2], items[1::2]):
+            yield from accepted(dict(half))
+
+
+def test_accepted_broker_settings_are_usable(core: _core.Core) -> None:
+    for column in zip_longest(*map(edges, BROKERS.values()), fillvalue=""):
+        values = dict(zip(BROKERS, column, strict=True))
+        for configs in (
+            *accepted(values),
+            BrokerConfigs().with_dynamic(values, {}),
+            BrokerConfigs().with_dynamic({}, values),
+        ):
+            assert refusals(core, configs, {}) == []
 
 
 @settings(max_examples=300)
@@ -105,15 +123,25 @@ def test_stored_layers_always_give_usable_settings(
     assert {*of_all, *of_one} <= {*left, *ignored}
 
 
-@pytest.mark.parametrize("name", TOPICS)
-@settings(max_examples=8)
-@given(data=st.data())
-def test_accepted_topic_setting_is_usable(core: _core.Core, name: str, data: st.DataObject) -> None:
-    overrides = {name: data.draw(texts(TOPICS[name]))}
-    canonical = canonical_overrides(overrides)
-    assert refusals(core, BrokerConfigs(), canonical) == []
+def test_accepted_topic_settings_are_usable(core: _core.Core) -> None:
+    for name, setting in TOPICS.items():
+        for text in edges(setting):
+            canonical = canonical_overrides({name: text})
+            assert refusals(core, BrokerConfigs(), canonical) == [], (name, text)
+            assert (name in canonical) or is_rejected(name, text)
+
+
+@settings(max_examples=300)
+@given(layer(list(TOPICS.values())))
+def test_stored_overrides_of_a_topic_are_usable(
+    core: _core.Core, overrides: dict[str, str]
+) -> None:
+    assert refusals(core, BrokerConfigs(), canonical_overrides(overrides)) == []
+
+
+def is_rejected(name: str, text: str) -> bool:
     try:
-        TopicConfigs.validate(overrides, BrokerConfigs())
+        TopicConfigs.validate({name: text}, BrokerConfigs())
     except InvalidConfigError:
-        return
-    assert canonical.keys() == overrides.keys()
+        return True
+    return False
