@@ -223,7 +223,7 @@ def leave_responses(address: str, connections: int = 100, seconds: float = 3) ->
             _serves(address)
 
 
-def leave_offsets(address: str, connections: int = 60, repeated: int = 60) -> None:
+def leave_offsets(address: str, connections: int = 40, repeated: int = 60) -> None:
     """Request the offsets of one group many times per request, and read no response."""
     of = OffsetCommitRequest
     offsets = [
