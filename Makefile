@@ -26,9 +26,9 @@ build: .venv/built ## compile Rust and Cython into .venv (a warm rebuild takes s
 
 demo: $(if $(filter 0,$(SPARK)),,need-spark) .venv/built ## 336,776 flights through a broker and back, through three of which two fail, then counted by Spark (SPARK=0: without Spark)
 ifeq ($(SPARK),0)
-	python -m pykafka_core.cli demo --no-spark
+	python -m examples.demo --no-spark
 else
-	python -m pykafka_core.cli demo --plots target/demo
+	python -m examples.demo --plots target/demo
 endif
 
 # First among a target's prerequisites: what is missing is named before anything runs.

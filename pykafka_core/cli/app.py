@@ -13,7 +13,6 @@ from .client import groups as groups_command
 from .client import topics as topics_command
 from .client import transactions as transactions_command
 from .doctor import doctor
-from .flights import FLIGHTS_COUNT
 from .options import Acks, Bootstrap, Json, directory, not_empty
 
 INT32_MAX = 2**31 - 1
@@ -524,25 +523,3 @@ def features_downgrade(
 
 
 app.command(rich_help_panel=_SERVER)(doctor)
-
-
-@app.command(rich_help_panel="See it work")
-def demo(
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Data directory, which is kept; default: a temporary directory."),
-    ] = None,
-    flights: Annotated[
-        int, typer.Option(min=1, max=FLIGHTS_COUNT, help="Number of flights, from the first on.")
-    ] = FLIGHTS_COUNT,
-    spark: Annotated[
-        bool, typer.Option(help="Also count them with Spark; needs Java and pykafka_core\\[spark].")
-    ] = True,
-    plots: Annotated[Path, typer.Option(help="Directory for the plots of the Spark part.")] = Path(
-        "pykafka-core-demo"
-    ),
-) -> None:
-    """Send 336,776 flights through a broker and read them back; then count them with Spark."""
-    from .demo import demo as run
-
-    run(data, flights, spark, plots)

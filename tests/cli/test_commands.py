@@ -368,7 +368,6 @@ def test_wrong_usage_is_reported_with_advice(
         ("topics list --json > /dev/full", 1, "No space left on device"),
         ("topics list >&-", 0, ""),
         ("produce t <&-", 2, "stdin is closed\n  name files, or pipe lines into it"),
-        ("demo --no-spark --flights 5 --data /dev/null/x", 1, "cannot read /dev/null/x"),
     ],
 )
 @pytest.mark.usefixtures("address")

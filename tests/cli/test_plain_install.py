@@ -65,7 +65,6 @@ def test_status_needs_no_client() -> None:
         ["perf", "latency", "t"],
         ["groups", "list"],
         ["groups", "reset-offsets", "g", "--all-topics", "--to-earliest"],
-        ["demo", "--no-spark", "--flights", "1"],
     ],
 )
 def test_a_command_that_needs_the_client_names_the_extra(command: list[str]) -> None:

@@ -50,11 +50,11 @@ def test_wheel_runs_on_other_linux_systems_and_holds_modules_of_one_interpreter(
     assert all(f".cpython-{tag[2:]}-" in name for name in modules), modules
 
 
-def test_wheel_contains_no_test_doubles(wheel: Path) -> None:
+def test_wheel_contains_no_test_doubles_and_no_demo(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert "pykafka_core/testing/plugin.py" in names
-    assert [name for name in names if "fake" in name or "simulated" in name] == []
+    assert [name for name in names if re.search("fake|simulated|demo|flights", name)] == []
 
 
 def test_the_metadata_is_complete(metadata: Message) -> None:

@@ -1,4 +1,4 @@
-"""``demo``: send real data through a broker and back, with failures, and count it with Spark.
+"""The demo sends real data through a broker and back, with failures, and counts it with Spark.
 
 Its parts are a round trip, a group that processes exactly once, three brokers that fail, and Spark.
 """
@@ -23,7 +23,7 @@ NEXT = """[bold]Where to go next[/bold]
   def test_it(kafka_topic, kafka_bootstrap_servers):   in pytest, the same broker inside your tests"""
 
 
-def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
+def run(data: Path | None, count: int, spark: bool, plots: Path) -> None:
     """Run the demo and print the results.
 
     Args:

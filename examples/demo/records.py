@@ -9,7 +9,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pykafka_core.cli.client.clients import producer
 from pykafka_core.cli.errors import CliError
-from pykafka_core.cli.flights import flights
+
+from .flights import flights
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message

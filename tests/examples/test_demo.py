@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from rich.progress import Progress
 
+from examples.demo import failover, round_trip
+from examples.demo.__main__ import main
+from examples.demo.flights import flights
+from examples.demo.nodes import NODES, nodes
+from examples.demo.records import PARTITIONS, Record
+from examples.demo.retries import with_retries
 from pykafka_core import Broker
-from pykafka_core.cli import main
-from pykafka_core.cli.demo import failover, round_trip
-from pykafka_core.cli.demo.nodes import NODES, nodes
-from pykafka_core.cli.demo.records import PARTITIONS, Record
-from pykafka_core.cli.demo.retries import with_retries
 from pykafka_core.cli.errors import CliError
-from pykafka_core.cli.flights import flights
 
 FLIGHTS = 2_000
 PLOTS = ("delays-per-carrier.png", "records-per-second.png")
@@ -24,7 +24,7 @@ PLOTS = ("delays-per-carrier.png", "records-per-second.png")
 
 def run(*arguments: str) -> object:
     with pytest.raises(SystemExit) as caught:
-        main(["demo", "--flights", str(FLIGHTS), *arguments])
+        main(["--flights", str(FLIGHTS), *arguments])
     return caught.value.code
 
 
@@ -50,7 +50,7 @@ def test_flights_are_read_back_verified_and_counted(
 def test_a_changed_record_fails_the_demo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pykafka_core.cli.demo.records import send
+    from examples.demo.records import send
 
     def send_others(
         bootstrap: str, topic: str, records: Sequence[Record], progress: Progress
@@ -61,6 +61,11 @@ def test_a_changed_record_fails_the_demo(
     monkeypatch.setattr(round_trip, "send", send_others)
     assert run("--no-spark") == 1
     assert "is not the one that was sent" in capsys.readouterr().err
+
+
+def test_unusable_data_directory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--no-spark", "--data", "/dev/null/x") == 1
+    assert capsys.readouterr().err.startswith("demo: cannot read /dev/null/x")
 
 
 def test_replicas_that_differ_fail_the_demo(tmp_path: Path) -> None:

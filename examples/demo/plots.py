@@ -8,8 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from pykafka_core.cli.flights import airline_names
-
+from .flights import airline_names
 from .retries import CarrierHour, Delays
 
 _WIDTH: Final = 36

@@ -136,7 +136,7 @@ def _run_twice(job: Mapping[str, Any], total: int, progress: Progress) -> Run:
 @contextmanager
 def _driver(job: Mapping[str, Any]) -> Iterator[subprocess.Popen[str]]:
     """A process group: the driver, its Java process and its workers end together."""
-    command = [sys.executable, "-m", "pykafka_core.cli.demo.driver", json.dumps(job)]
+    command = [sys.executable, "-m", "examples.demo.driver", json.dumps(job)]
     with (
         (Path(job["folder"]) / "driver.log").open("w") as log,
         subprocess.Popen(
