@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Bench, LEADER, NOW_MS, all, batch_with};
+use common::{Bench, LEADER, NOW_MS, all, batch_with, end_transaction};
 use proptest::prelude::*;
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
@@ -139,7 +139,7 @@ impl Full {
         let result = if self.open.is_some() {
             let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
             let (id, epoch) = TRANSACTIONAL;
-            self.log().append_end_marker(id, epoch, marker, LEADER.leader_epoch)
+            end_transaction(self.log(), id, epoch, marker, LEADER.leader_epoch)
         } else {
             self.log().append_as_leader(&mut self.transactional_batch(), LEADER)
         };
@@ -390,7 +390,7 @@ fn give(log: &Log, role: Role, index: usize, leader: &[u8]) -> Result<AppendInfo
         Given::Begin => (begin, 100),
         Given::Abort => {
             let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-            return log.append_end_marker(producer_id, producer_epoch, marker, epoch);
+            return end_transaction(log, producer_id, producer_epoch, marker, epoch);
         }
     };
     let mut batch = batch_with(options, 1, size, NOW_MS);

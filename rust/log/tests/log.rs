@@ -8,7 +8,7 @@ mod common;
 use std::sync::Arc;
 
 use common::watched_disk::WatchedDisk;
-use common::{Bench, LEADER, NOW_MS, append, batch, batch_offsets, batch_with};
+use common::{Bench, LEADER, NOW_MS, append, batch, batch_offsets, batch_with, end_transaction};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     AppendError, AppendOptions, AppendOrigin, Checkpointed, Damage, Log, LogConfig, LogOptions,
@@ -555,9 +555,9 @@ fn aborted_transactions_are_indexed_and_bound_the_last_stable_offset() {
     log.append_as_leader(&mut batch_with(producer(0, true), 2, 50, NOW_MS), LEADER).unwrap();
     assert_eq!(log.last_stable_offset(4), 2);
     let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-    let info = log
-        .append_end_marker(ProducerId::new(9), ProducerEpoch::new(1), marker, LeaderEpoch::ZERO)
-        .unwrap();
+    let info =
+        end_transaction(&log, ProducerId::new(9), ProducerEpoch::new(1), marker, LeaderEpoch::ZERO)
+            .unwrap();
     assert_eq!(info.first_offset, 4);
     assert_eq!((log.last_stable_offset(4), log.last_stable_offset(5)), (2, 5));
     let aborted_in = |log: &Log, from, upto| log.fetch_committed(from, 1000, upto, true).unwrap().1;
@@ -589,7 +589,8 @@ fn an_unsynced_transaction_index_may_lack_entries_that_its_checkpoint_counts() {
         };
         log.append_as_leader(&mut batch_with(options, 2, 9, NOW_MS), LEADER).unwrap();
         let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-        log.append_end_marker(
+        end_transaction(
+            &log,
             options.producer_id,
             options.producer_epoch,
             marker,
@@ -835,7 +836,7 @@ fn idle_log_on_a_full_disk_releases_its_reserved_space() {
             };
             log.append_as_leader(&mut batch_with(options, 1, 50, NOW_MS), LEADER).unwrap();
             let aborted = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-            log.append_end_marker(producer_id, producer_epoch, aborted, LeaderEpoch::ZERO).unwrap();
+            end_transaction(&log, producer_id, producer_epoch, aborted, LeaderEpoch::ZERO).unwrap();
         }
         assert_eq!(last_segment(&bench, &log).0, 100 * PAGE);
         disk.set_space(disk.used_bytes());

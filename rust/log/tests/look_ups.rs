@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use common::watched_disk::WatchedDisk;
-use common::{Bench, LEADER, NOW_MS, append, batch_with};
+use common::{Bench, LEADER, NOW_MS, append, batch_with, end_transaction};
 use pykafka_log::{
     Checkpointed, CompressionType, FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError,
     StorageError,
@@ -75,7 +75,7 @@ fn append_aborted(log: &Log, n: i32) {
     let mut bytes = batch_with(options, 2, 50, NOW_MS + i64::from(n));
     log.append_as_leader(&mut bytes, LEADER).unwrap();
     let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-    log.append_end_marker(ProducerId::new(9), ProducerEpoch::new(1), marker, LeaderEpoch::ZERO)
+    end_transaction(log, ProducerId::new(9), ProducerEpoch::new(1), marker, LeaderEpoch::ZERO)
         .unwrap();
 }
 

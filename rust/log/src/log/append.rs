@@ -6,10 +6,7 @@ pub mod validate;
 
 use std::sync::Arc;
 
-use pykafka_record::{
-    Batch, BatchBuilder, BatchMut, BatchOptions, Cancellation, Compression, EndTransactionMarker,
-    LeaderEpoch, Limits, NO_SEQUENCE, ProducerEpoch, ProducerId, batches,
-};
+use pykafka_record::{Batch, BatchMut, Cancellation, Compression, LeaderEpoch, Limits, batches};
 
 use self::validate::{Scratch, ValidateError, ValidateRules, Validated};
 use super::Log;
@@ -199,61 +196,6 @@ impl Log {
             return false;
         };
         state.only_appends(&self.shared, &batch, leader_epoch, Appender::only_writes)
-    }
-
-    /// Appends a marker that ends a producer's transaction.
-    ///
-    /// # Errors
-    /// The marker has an older producer or coordinator epoch; or the log cannot be written.
-    pub fn append_end_marker(
-        &self,
-        producer_id: ProducerId,
-        producer_epoch: ProducerEpoch,
-        marker: EndTransactionMarker,
-        leader_epoch: LeaderEpoch,
-    ) -> Result<AppendInfo, AppendError> {
-        let options = BatchOptions {
-            producer_id,
-            producer_epoch,
-            base_sequence: NO_SEQUENCE,
-            transactional: true,
-            control: true,
-            ..BatchOptions::default()
-        };
-        let mut state = self.write();
-        let coordinator_epoch = marker.coordinator_epoch;
-        state.producers.check_marker(producer_id, producer_epoch, coordinator_epoch, 1)?;
-        self.append_control(&mut state, options, &marker.key(), &marker.value(), leader_epoch)
-    }
-
-    /// Appends a control record without a producer, such as a leader change in the metadata log.
-    pub fn append_control_record(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        leader_epoch: LeaderEpoch,
-    ) -> Result<AppendInfo, AppendError> {
-        let options = BatchOptions { control: true, ..BatchOptions::default() };
-        self.append_control(&mut self.write(), options, key, value, leader_epoch)
-    }
-
-    fn append_control(
-        &self,
-        state: &mut State,
-        options: BatchOptions,
-        key: &[u8],
-        value: &[u8],
-        leader_epoch: LeaderEpoch,
-    ) -> Result<AppendInfo, AppendError> {
-        let mut builder = BatchBuilder::new(options);
-        let now_ms = self.shared.clock.now_ms();
-        let mut bytes = Vec::new();
-        builder
-            .append(now_ms, Some(key), Some(value), &[])
-            .and_then(|()| builder.build(&mut bytes))
-            .expect("a control record is small and uncompressed");
-        let options = AppendOptions::new(leader_epoch, AppendOrigin::Coordinator);
-        state.append_stamped(&self.shared, &mut bytes, options, -1)
     }
 
     /// Appends a leader's response to a fetch: batches with final offsets, at the log end offset or

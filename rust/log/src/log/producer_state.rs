@@ -76,12 +76,6 @@ impl BatchSummary {
         }
     }
 
-    /// Sets the offsets of the batch.
-    #[must_use]
-    pub fn with_offsets(self, first_offset: i64, last_offset: i64) -> Self {
-        BatchSummary { first_offset, last_offset, ..self }
-    }
-
     /// True if the batch belongs to an idempotent producer.
     pub fn has_producer_id(&self) -> bool {
         self.producer_id.is_some()

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pykafka_log::{
-    AppendInfo, AppendOptions, AppendOrigin, BufferPool, Checkpointed, DirectoryOptions, Disk, Log,
-    LogConfig, LogDirectory, LogOptions, ManualClock, MemoryDisk, OnDamage, PartitionIdentity,
-    Recovery,
+    AppendError, AppendInfo, AppendOptions, AppendOrigin, BufferPool, Checkpointed,
+    DirectoryOptions, Disk, Log, LogConfig, LogDirectory, LogOptions, ManualClock, MemoryDisk,
+    OnDamage, PartitionIdentity, Recovery, TransactionRule,
 };
-use pykafka_record::{Batch, BatchBuilder, BatchOptions, LeaderEpoch, batches};
+use pykafka_record::{
+    Batch, BatchBuilder, BatchOptions, EndTransactionMarker, LeaderEpoch, NO_SEQUENCE,
+    ProducerEpoch, ProducerId, batches,
+};
 
 pub const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -127,6 +130,32 @@ pub fn batch_with(options: BatchOptions, count: usize, size: usize, timestamp: i
 
 pub fn append(log: &Log, count: usize, timestamp: i64) -> AppendInfo {
     log.append_as_leader(&mut batch(count, 50, timestamp), LEADER).unwrap()
+}
+
+/// Ends a transaction by a marker, as a broker does.
+pub fn end_transaction(
+    log: &Log,
+    producer_id: ProducerId,
+    producer_epoch: ProducerEpoch,
+    marker: EndTransactionMarker,
+    leader_epoch: LeaderEpoch,
+) -> Result<AppendInfo, AppendError> {
+    let mut builder = BatchBuilder::new(BatchOptions {
+        producer_id,
+        producer_epoch,
+        base_sequence: NO_SEQUENCE,
+        transactional: true,
+        control: true,
+        ..BatchOptions::default()
+    });
+    builder.append(NOW_MS, Some(&marker.key()), Some(&marker.value()), &[]).unwrap();
+    let mut bytes = Vec::new();
+    builder.build(&mut bytes).unwrap();
+    let options = AppendOptions {
+        transaction: TransactionRule::Marker(1),
+        ..AppendOptions::new(leader_epoch, AppendOrigin::Coordinator)
+    };
+    log.append_as_leader(&mut bytes, options)
 }
 
 /// Base and last offset of each batch from `from` to the log end.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{Bench, LEADER, NOW_MS, all};
+use crate::common::{Bench, LEADER, NOW_MS, all, end_transaction};
 use proptest::prelude::*;
 use pykafka_log::{CompactionOptions, Log, LogOptions};
 use pykafka_record::{
@@ -241,7 +241,7 @@ impl Run {
         }
         let marker = EndTransactionMarker { committed, coordinator_epoch: 0 };
         let (id, epoch) = (ProducerId::new(producer), ProducerEpoch::new(0));
-        let info = self.log.append_end_marker(id, epoch, marker, LeaderEpoch::ZERO).unwrap();
+        let info = end_transaction(&self.log, id, epoch, marker, LeaderEpoch::ZERO).unwrap();
         let open = self.model.transactions.iter_mut();
         let mut open = open.filter(|(id, _, end)| *id == producer && end.is_none());
         open.next().unwrap().2 = Some((info.first_offset, committed));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{LEADER, NOW_MS, all, open_directory};
+use crate::common::{LEADER, NOW_MS, all, end_transaction, open_directory};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     CompactionOptions, Disk, FetchedRecords, Log, LogConfig, LogDirectory, Recovery, checkpoint,
@@ -64,7 +64,7 @@ fn append(log: &Log, pairs: &[(u8, Option<&str>)], transaction: Option<(i64, i32
 fn end(log: &Log, id: i64, committed: bool) {
     let marker = EndTransactionMarker { committed, coordinator_epoch: 0 };
     let (id, epoch) = (ProducerId::new(id), ProducerEpoch::new(0));
-    log.append_end_marker(id, epoch, marker, LeaderEpoch::ZERO).unwrap();
+    end_transaction(log, id, epoch, marker, LeaderEpoch::ZERO).unwrap();
 }
 
 /// Several segments with replaced and deleted keys, and with aborted and committed transactions.

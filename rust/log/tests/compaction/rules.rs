@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::common::{Bench, LEADER, NOW_MS, all};
+use crate::common::{Bench, LEADER, NOW_MS, all, end_transaction};
 use pykafka_log::{
     Clock, CompactionOptions, CompactionReport, Log, LogConfig, LogOptions, OpenMode,
     ProducerEntry, StorageError,
@@ -54,7 +54,7 @@ fn producer(id: i64, sequence: i32, transactional: bool) -> BatchOptions {
 fn end(log: &Log, id: i64, committed: bool) -> i64 {
     let marker = EndTransactionMarker { committed, coordinator_epoch: 0 };
     let (id, epoch) = (ProducerId::new(id), ProducerEpoch::new(0));
-    log.append_end_marker(id, epoch, marker, LeaderEpoch::ZERO).unwrap().first_offset
+    end_transaction(log, id, epoch, marker, LeaderEpoch::ZERO).unwrap().first_offset
 }
 
 fn compact_from(log: &Log, clean_offset: i64, now_ms: i64) -> CompactionReport {
