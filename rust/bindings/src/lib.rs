@@ -1,6 +1,5 @@
 //! The only crate that names `pyo3`: it builds `pykafka_core._core`.
 
-mod allocator;
 mod arrow_export;
 mod arrow_import;
 mod codec;
@@ -11,6 +10,7 @@ mod log_columns;
 mod log_errors;
 mod log_views;
 mod pattern;
+mod platform;
 mod record;
 mod repair;
 
@@ -28,7 +28,7 @@ mod core_module {
         // "s" and "z" count as 0.
         let opt_level = env!("PYKAFKA_CORE_OPT_LEVEL").parse::<u8>().unwrap_or(0);
         module.add("__profile__", (env!("PYKAFKA_CORE_PROFILE"), opt_level))?;
-        super::allocator::register(module)?;
+        super::platform::register(module)?;
         super::codec::register(module)?;
         super::core::register(module)?;
         super::kernels::register(module)?;

@@ -13,6 +13,7 @@ pub(crate) mod listener;
 pub(crate) mod memory;
 pub(crate) mod outcome;
 pub(crate) mod output;
+mod platform;
 pub(crate) mod reply;
 pub(crate) mod response_memory;
 mod time_slice;

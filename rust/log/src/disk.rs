@@ -10,6 +10,7 @@ mod hooked;
 pub mod map;
 mod memory;
 pub(crate) mod open_files;
+mod platform;
 mod real;
 mod traits;
 mod window;

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pykafka_forks::Socket;
-use rustix::net::sockopt::set_tcp_congestion;
 use socket2::{Domain, Protocol, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -28,7 +27,7 @@ use crate::network::connection;
 use crate::network::connections::{ConnectionRefused, Opened, Rank};
 use crate::network::descriptors;
 use crate::network::fault_injection::Gated;
-use crate::network::{Handler, Network};
+use crate::network::{Handler, Network, platform};
 use crate::request::{ConnectionInfo, ControllerApis};
 
 const BACKLOG: i32 = 1_024;
@@ -102,11 +101,6 @@ pub(crate) struct Listens {
     /// See [`ConnectionInfo::controller_apis`].
     pub(crate) controller_apis: Option<Arc<ControllerApis>>,
 }
-
-/// Congestion control of connections within the machine, which share no link with others. Every
-/// Linux has it. BBR, the default of some systems, paces what it sends with timers
-/// (bench/records/cluster.md).
-const UNPACED: &str = "reno";
 
 /// Accepts until the task is aborted; each connection gets a separate task.
 pub(crate) async fn accept(
@@ -330,8 +324,7 @@ impl Acceptor {
 fn send_at_once(stream: &TcpStream, peer: SocketAddr) -> io::Result<()> {
     stream.set_nodelay(true)?;
     if peer.ip().to_canonical().is_loopback() {
-        // If this is not permitted, the connection works without it.
-        let _ = set_tcp_congestion(stream, UNPACED);
+        platform::stop_pacing(stream);
     }
     Ok(())
 }
@@ -350,8 +343,6 @@ impl Drop for Registered {
 
 #[cfg(test)]
 mod tests {
-    use rustix::net::sockopt::tcp_congestion;
-
     use super::*;
 
     /// A connection that was accepted from `peer`, or pretends to be.
@@ -370,7 +361,7 @@ mod tests {
         let mapped = "[::ffff:127.0.0.1]:9092".parse().expect("an address");
         for peer in [None, Some(mapped)] {
             let stream = accepted(peer).await;
-            assert_eq!(tcp_congestion(&stream).expect("it is TCP"), UNPACED);
+            assert_eq!(platform::congestion_control(&stream), platform::UNPACED);
             assert!(stream.nodelay().expect("it is TCP"));
         }
     }
@@ -379,7 +370,7 @@ mod tests {
     async fn connections_to_other_machines_use_the_default_pacing_of_the_system() {
         let stream = accepted(Some("192.0.2.1:9092".parse().expect("an address"))).await;
         let untouched = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-        let default = tcp_congestion(&untouched).expect("it is TCP");
-        assert_eq!(tcp_congestion(&stream).expect("it is TCP"), default);
+        let default = platform::congestion_control(&untouched);
+        assert_eq!(platform::congestion_control(&stream), default);
     }
 }

@@ -30,6 +30,10 @@ pub const LOCK_FILE: &str = ".lock";
 /// The commands that take the lock, best first.
 const COMMANDS: [c_int; 2] = [libc::F_OFD_SETLK, libc::F_SETLK];
 
+/// Kinds of locks. Their types differ between operating systems.
+const EXCLUSIVE: c_short = libc::F_WRLCK as c_short;
+const UNLOCKED: c_short = libc::F_UNLCK as c_short;
+
 /// Device and inode of a directory, which do not depend on how its path is written.
 type DirectoryId = (u64, u64);
 
@@ -111,8 +115,7 @@ impl DirectoryLock {
             return true;
         }
         let Ok(file) = open_options().read(true).open(dir.join(LOCK_FILE)) else { return false };
-        control(&file, libc::F_GETLK, libc::F_WRLCK)
-            .is_ok_and(|found| c_int::from(found) != libc::F_UNLCK)
+        control(&file, libc::F_GETLK, EXCLUSIVE).is_ok_and(|found| found != UNLOCKED)
     }
 
     /// The directory.
@@ -134,7 +137,7 @@ impl DirectoryLock {
 fn lock(file: &File, commands: &[c_int]) -> io::Result<Option<c_int>> {
     let mut unsupported = io::Error::from(io::ErrorKind::Unsupported);
     for command in commands {
-        match control(file, *command, libc::F_WRLCK) {
+        match control(file, *command, EXCLUSIVE) {
             Ok(_) => return Ok(Some(*command)),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EACCES) => return Ok(None),
@@ -147,9 +150,9 @@ fn lock(file: &File, commands: &[c_int]) -> io::Result<Option<c_int>> {
 }
 
 /// Calls `fcntl` with a lock of a whole file, and returns the kind of lock that it stores.
-fn control(file: &File, command: c_int, kind: c_int) -> io::Result<c_short> {
+fn control(file: &File, command: c_int, kind: c_short) -> io::Result<c_short> {
     let mut lock = libc::flock {
-        l_type: kind as c_short,
+        l_type: kind,
         l_whence: libc::SEEK_SET as c_short,
         l_start: 0,
         l_len: 0,
@@ -180,7 +183,7 @@ impl Drop for Held {
         let mut open = OPEN.get().lock();
         if let Some(file) = self.file.take() {
             // A child that was forked while the file was being opened may have a copy.
-            let _ = control(&file, self.command, libc::F_UNLCK);
+            let _ = control(&file, self.command, UNLOCKED);
         }
         open.remove(&self.id);
     }

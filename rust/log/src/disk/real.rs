@@ -14,18 +14,11 @@ use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 
 use super::map::MappedWindow;
 use super::open_files::{OpenFile, OpenFiles};
+use super::platform::file_system;
 use super::{
     Allocated, DirEntry, Disk, DiskFile, FileId, OpenMode, ReadFile, ReadMap, Reserved, Space,
     Window,
 };
-
-/// `f_type` of the file systems that write into the blocks that they reserved: ext4 (and ext2 and
-/// ext3, which cannot reserve blocks), XFS, tmpfs. On copy-on-write file systems a reserved block
-/// may still need a new one.
-const IN_PLACE_FILE_SYSTEMS: [i64; 3] = [EXT4, XFS, TMPFS];
-const EXT4: i64 = 0xEF53;
-const XFS: i64 = 0x5846_5342;
-const TMPFS: i64 = 0x0102_1994;
 
 /// One for the process, like the limit of descriptors.
 static OPEN_FILES: PerProcess<OpenFiles> = PerProcess::new(|| OpenFiles::new(None));
@@ -127,8 +120,8 @@ impl Disk for RealDisk {
     }
 
     fn spare_bytes(&self, dir: &Path) -> io::Result<u64> {
-        let file_system = rustix::fs::statfs(existing_ancestor(dir))?.f_type;
-        if !matches!(file_system, EXT4 | XFS) {
+        let status = rustix::fs::statfs(existing_ancestor(dir))?;
+        if !file_system(&status).reserves_blocks() {
             return Ok(0);
         }
         Ok(self.available_bytes(dir)?.spare())
@@ -161,8 +154,7 @@ struct RealFile {
 
 impl RealFile {
     fn writes_in_place(&self) -> bool {
-        rustix::fs::fstatfs(&**self.file)
-            .is_ok_and(|status| IN_PLACE_FILE_SYSTEMS.contains(&status.f_type))
+        rustix::fs::fstatfs(&**self.file).is_ok_and(|status| file_system(&status).writes_in_place())
     }
 }
 

@@ -5,11 +5,11 @@ use std::os::fd::BorrowedFd;
 
 use bytes::BufMut;
 use pykafka_forks::Socket;
-use rustix::net::{SendAncillaryBuffer, SendFlags};
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
 
 use super::Transport;
+use crate::network::platform;
 
 impl Transport for Socket<TcpStream> {
     async fn ready(&self, interest: Interest) -> io::Result<Ready> {
@@ -21,29 +21,13 @@ impl Transport for Socket<TcpStream> {
     }
 
     fn try_write(&self, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
-        if !more {
-            return self.try_write_vectored(slices);
+        if more {
+            return platform::try_write_start(self, slices);
         }
-        // The start of a response is sent together with its first records, not as a separate
-        // packet.
-        let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
-        self.try_io(Interest::WRITABLE, || {
-            let mut none = SendAncillaryBuffer::default();
-            Ok(rustix::net::sendmsg(&**self, slices, &mut none, flags)?)
-        })
+        self.try_write_vectored(slices)
     }
 
     fn try_send_file(&self, file: BorrowedFd<'_>, position: u64, size: usize) -> io::Result<usize> {
-        self.try_io(Interest::WRITABLE, || {
-            let mut position = position;
-            match rustix::fs::sendfile(&**self, file, Some(&mut position), size) {
-                Ok(sent) => Ok(sent),
-                // The errors of file systems that do not support it.
-                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-                    Err(io::ErrorKind::Unsupported.into())
-                }
-                Err(error) => Err(error.into()),
-            }
-        })
+        platform::try_send_file(self, file, position, size)
     }
 }
