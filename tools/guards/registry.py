@@ -28,6 +28,7 @@ GUARDS: Mapping[str, tuple[str, ...]] = {
     "patience": ("literal_timeouts", "sleeps"),
     "rust_patience": ("rust_timeouts", "rust_sleeps"),
     "foreign_attributes": ("foreign_attributes",),
+    "platforms": ("platform_conditions",),
 }  # fmt: skip
 """The measures of each guard, a module of this package; those that take long first."""
 
