@@ -110,11 +110,6 @@ class ClassicGroup:
         return bool(self.members)
 
     @property
-    def is_simple(self) -> bool:
-        """Return whether the group has only ever committed offsets."""
-        return self.protocol_type is None and not self.members and not self.pending_members
-
-    @property
     def empty_since_ms(self) -> int | None:
         """Time at which the group became empty; None if it is not empty or the time is unknown."""
         return self.state_timestamp_ms if self.state is ClassicGroupState.EMPTY else None

@@ -23,9 +23,6 @@ VERSION_MAX = 3
 TOPICS_MAX = 2_000
 """Maximum number of topics that a member of a consumer group may subscribe to or own, as in a
 KIP-848 heartbeat."""
-OWNED_VERSION = 1
-"""The first version with owned partitions."""
-RACK_VERSION = 3
 _VERSION = Struct(">h")
 
 TopicIdOf = Callable[[str], bytes | None]
