@@ -6,7 +6,14 @@ from pykafka_core.broker.core_bridge.projection import Projection
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.metadata.image.cow_map import CowMap
-from pykafka_core.metadata.image.delta import PIECE_MAX, Delta, delta_of, whole, with_all_topics
+from pykafka_core.metadata.image.delta import (
+    PIECE_MAX,
+    Delta,
+    delta_in_slices,
+    whole,
+    with_all_topics,
+)
+from pykafka_core.metadata.image.draft import Changes
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.mutators import draft_of
 from pykafka_core.protocol.messages import (
@@ -27,6 +34,10 @@ if TYPE_CHECKING:
 
 ID = b"0123456789abcdef"
 ME = 1
+
+
+def delta_of(image: MetadataImage, changes: Changes, node_id: int) -> Delta:
+    return run_to_end(delta_in_slices(image, changes, node_id))
 
 
 def config(kind: int, resource: str, name: str, value: str) -> ConfigRecord:

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pykafka_core.metadata.image.draft import Changes
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
@@ -137,26 +137,17 @@ class _Overrides(Mapping[str, Mapping[str, str]]):
         return len(self._topics)
 
 
-def delta_of(image: MetadataImage, changes: Changes, node_id: int) -> Delta:
-    """Return the step from the base of ``changes`` to ``image``.
-
-    Args:
-        image: The committed image, with its offset.
-        changes: The changes of its draft.
-        node_id: This broker, whose settings are included.
-    """
-    slices = delta_in_slices(image, changes, node_id)
-    while True:
-        try:
-            next(slices)
-        except StopIteration as end:
-            return cast("Delta", end.value)
-
-
 def delta_in_slices(
     image: MetadataImage, changes: Changes, node_id: int
 ) -> Generator[None, None, Delta]:
-    """Do the same as `delta_of`, and yield after each topic."""
+    """Return the step from the base of ``changes`` to ``image``; yield after each resource and
+    topic.
+
+    Args:
+        image: The image with the changes: proposed, or committed with its offset.
+        changes: The changes of its draft.
+        node_id: This broker, whose settings are included.
+    """
     changed = dict(changes.topics)
     reconfigured: set[bytes] = set()
     settings_changed = False
