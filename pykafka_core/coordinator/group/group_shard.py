@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from itertools import islice
 
-from pykafka_core.coordinator.group.classic.due import DueInGroup, arm_loaded, run_due
+from pykafka_core.coordinator.group.classic.due import arm_loaded, run_due
+from pykafka_core.coordinator.group.classic.keys import DueInGroup
 from pykafka_core.coordinator.group.classic.records import replay_group
 from pykafka_core.coordinator.group.consumer.replay import KINDS as CONSUMER_KINDS
 from pykafka_core.coordinator.group.consumer.replay import replay_consumer_group

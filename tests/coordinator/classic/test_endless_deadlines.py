@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
-from pykafka_core.coordinator.group.classic.due import DueInGroup, run_due
+from pykafka_core.coordinator.group.classic.due import run_due
 from pykafka_core.coordinator.group.classic.join import Join, join_group
+from pykafka_core.coordinator.group.classic.keys import DueInGroup
 from pykafka_core.coordinator.group.classic.leave import leave_group
 from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
 from pykafka_core.coordinator.shard import CoordinatorResult

@@ -8,10 +8,11 @@ from itertools import count
 from typing import Any
 
 from pykafka_core.coordinator.deadlines import FOREVER_NS
-from pykafka_core.coordinator.group.classic.due import DueInGroup, arm_loaded, run_due
+from pykafka_core.coordinator.group.classic.due import arm_loaded, run_due
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.heartbeat import heartbeat
 from pykafka_core.coordinator.group.classic.join import Join, join_group
+from pykafka_core.coordinator.group.classic.keys import DueInGroup
 from pykafka_core.coordinator.group.classic.leave import leave_group
 from pykafka_core.coordinator.group.classic.records import replay_group
 from pykafka_core.coordinator.group.classic.sync import Sync, sync_group

@@ -1,8 +1,7 @@
 """Deadlines of a classic group."""
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
-from pykafka_core.coordinator.group.classic.keys import Due
-from pykafka_core.coordinator.group.classic.keys import DueInGroup as DueInGroup
+from pykafka_core.coordinator.group.classic.keys import Due, DueInGroup
 from pykafka_core.coordinator.group.classic.rebalance import (
     complete_rebalance,
     prepare_rebalance,
