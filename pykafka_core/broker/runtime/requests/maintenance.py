@@ -124,8 +124,7 @@ class Maintenance:
 
     def _time_out(self, waiting: "_Waiting") -> None:
         """Respond now. The core continues with commands that have started."""
-        for slot in range(waiting.count):
-            waiting.fan_in.add(slot, LogResult(RequestTimedOutError.code, -1))
+        waiting.fan_in.complete(LogResult(RequestTimedOutError.code, -1))
 
 
 def _by_name(done: LogResult) -> LogResult:
@@ -149,9 +148,8 @@ class _Waiting:
         tokens: Tokens of the pending commands, by index.
     """
 
-    __slots__ = "count", "fan_in", "tokens"
+    __slots__ = "fan_in", "tokens"
 
     def __init__(self, asked: PendingRequest, outcome: LogCommands, respond: Respond) -> None:
-        self.count = len(outcome.commands)
-        self.fan_in = FanIn(asked, self.count, outcome.reply, respond)
+        self.fan_in = FanIn(asked, len(outcome.commands), outcome.reply, respond)
         self.tokens: dict[int, int] = {}
