@@ -1,10 +1,10 @@
 """Routes events to the component that handles them; driven by the control loop.
 
 Theory of operation. A request belongs to the owner in its row of `handlers.registry`. The
-controller handles requests that write, one after another; all others are jobs that take turns. Each
-pending command has a token in the completion table, and each pending request is in the table of
-open requests. So a completion is looked up in one place, a closed connection and the stop of the
-broker are handled in one place, and a response may take minutes.
+controller handles requests that may write metadata, one after another; all others are jobs that
+take turns. Each pending command has a token in the completion table, and each pending request is in
+the table of open requests. So a completion is looked up in one place, a closed connection and the
+stop of the broker are handled in one place, and a response may take minutes.
 
 An independent item (a request, a response, a report from the core) fails alone: at most its
 connection is closed. Errors while metadata is proposed, committed and applied are raised from
@@ -51,7 +51,7 @@ class Dispatcher:
         replies: Responses to clients' requests.
         completions: Pending commands.
         publisher: Has the committed image.
-        controller: Handles requests that write.
+        controller: Handles requests that may write metadata.
         jobs: Handles all other requests.
         coordinators: Own the state in internal topics.
         levels: Reports the states of partitions and disk.
@@ -154,7 +154,7 @@ class Dispatcher:
         self._dispatch(asked)
 
     def advance(self) -> bool:
-        """Work on pending requests for a time slice, and send responses; return whether there is
+        """Work on pending requests for a bounded time, and send responses; return whether there is
         more work.
         """
         if self.membership is not None:

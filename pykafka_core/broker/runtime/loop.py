@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _EVENTS_MAX = 256
 _TAKING_NS = 5_000_000
 """Maximum time for reading events in one turn."""
-_PAUSE_NS = 1_000_000
+_WAIT_NS_MIN = 1_000_000
+"""Minimum wait for an event without other work. A timer may be due by the clock but not at the
+horizon, which stays before the arrival of an unread request."""
 _PAUSE_CHECK_S = 0.1
 
 _log = GuardedLogger(__name__)
@@ -175,12 +177,10 @@ class ControlLoop:
             _log.error("the cleanup after the failure failed as well", error=fault)
 
     def turn(self) -> None:
-        """Handle one batch of events, then the timers that are due; check for a stop between any
-        two.
+        """Handle the events of a bounded time, then work on pending requests, then run the timers
+        that are due. A stop ends it between two events or timers.
         """
-        # A timer may be due by the clock but not at the horizon, which stays before the arrival of
-        # an unread request.
-        soonest_ns = self._core.now_ns() + _PAUSE_NS
+        soonest_ns = self._core.now_ns() + _WAIT_NS_MIN
         deadline_ns = 0 if self._is_busy else max(self._timers.next_due_ns(), soonest_ns)
         if not self._take_events(deadline_ns):
             return

@@ -50,7 +50,8 @@ class _Queue(Lanes[_Job]):
 
 
 class Jobs:
-    """Requests that take turns: all requests that read, and the responses to all requests.
+    """Requests that take turns: all that the controller does not handle, and the responses to all
+    requests.
 
     Theory of operation. There are three queues: responses, new jobs, and jobs that have had a
     slice. The next job is from the queue that has used the least time, so all queues with jobs get
@@ -105,7 +106,7 @@ class Jobs:
         return sum(len(queue.arrived) for queue in self._queues) + len(self._without_memory)
 
     def take(self, asked: PendingRequest) -> None:
-        """Queue a request that reads."""
+        """Queue a request whose handler gets the committed image."""
         self._unread.add(asked)
         self._new.push(asked.lane, asked.key, (asked, None))
 
@@ -146,7 +147,7 @@ class Jobs:
             if queue in (self._new, self._large):
                 # The deadline does not turn a short job into a long one.
                 stop_ns = now_ns + FIRST_SLICE_NS
-            work = work or self._read(asked)
+            work = work or self._decide(asked)
             if advanced(work, self._core, stop_ns):
                 self._unread.remove(asked.key)
             else:
@@ -190,7 +191,8 @@ class Jobs:
                     queue.used_ns = least.used_ns
         return least
 
-    def _read(self, asked: PendingRequest) -> Work[None]:
+    def _decide(self, asked: PendingRequest) -> Work[None]:
+        """Call the handler, and begin what its outcome requires."""
         context = partial(self._contexts.committed, asked)
         outcome = yield from self._requests.decide(asked, context)
         if outcome is None:

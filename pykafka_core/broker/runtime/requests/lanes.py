@@ -74,6 +74,10 @@ class Lanes(Generic[T]):
         self.arrived.clear()
 
 
+_NEVER = 100
+"""Stands for a version that no API has."""
+
+
 class _Form:
     """The position of the key in the requests of an API: it is the first string.
 
@@ -85,26 +89,26 @@ class _Form:
 
     __slots__ = "array", "compact", "topic"
 
-    def __init__(self, topic: str, compact: int, array: int = 100) -> None:
+    def __init__(self, topic: str, compact: int, array: int = _NEVER) -> None:
         self.topic = topic
         self.compact = compact
         self.array = array
 
 
 _FORMS = {
-    8: _Form(GROUP_TOPIC, 8),
-    9: _Form(GROUP_TOPIC, 6, array=8),
-    11: _Form(GROUP_TOPIC, 6),
-    12: _Form(GROUP_TOPIC, 4),
-    13: _Form(GROUP_TOPIC, 4),
-    14: _Form(GROUP_TOPIC, 4),
-    22: _Form(TRANSACTION_TOPIC, 2),
-    24: _Form(TRANSACTION_TOPIC, 3, array=4),
-    25: _Form(TRANSACTION_TOPIC, 3),
-    26: _Form(TRANSACTION_TOPIC, 3),
-    28: _Form(TRANSACTION_TOPIC, 3),
-    47: _Form(GROUP_TOPIC, 100),
-    68: _Form(GROUP_TOPIC, 0),
+    8: _Form(GROUP_TOPIC, 8),  # OffsetCommit
+    9: _Form(GROUP_TOPIC, 6, array=8),  # OffsetFetch
+    11: _Form(GROUP_TOPIC, 6),  # JoinGroup
+    12: _Form(GROUP_TOPIC, 4),  # Heartbeat
+    13: _Form(GROUP_TOPIC, 4),  # LeaveGroup
+    14: _Form(GROUP_TOPIC, 4),  # SyncGroup
+    22: _Form(TRANSACTION_TOPIC, 2),  # InitProducerId
+    24: _Form(TRANSACTION_TOPIC, 3, array=4),  # AddPartitionsToTxn
+    25: _Form(TRANSACTION_TOPIC, 3),  # AddOffsetsToTxn
+    26: _Form(TRANSACTION_TOPIC, 3),  # EndTxn
+    28: _Form(TRANSACTION_TOPIC, 3),  # TxnOffsetCommit
+    47: _Form(GROUP_TOPIC, _NEVER),  # OffsetDelete
+    68: _Form(GROUP_TOPIC, 0),  # ConsumerGroupHeartbeat
 }
 """APIs whose requests concern one key, at least in some versions. All requests of a producer, even
 TxnOffsetCommit, are in the lane of its transactional id."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pykafka_core import _core
 
 
-SMALL_BYTES_MAX = 4096
+_DECODED_WHOLE_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two
 yields."""
 Replies = list[tuple[int, EncodedMessage | bytes]]
@@ -170,7 +170,7 @@ class RemoteRequest:
         """Decode the request in its turn, and call its handler."""
         event = self._event
         key, version, body = event.api_key, event.api_version, event.body
-        if len(body) <= SMALL_BYTES_MAX:
+        if len(body) <= _DECODED_WHOLE_BYTES_MAX:
             return handler_of(key)(context, decode_request(key, version, body))
         return self._decide_in_parts(context, key, version, body)
 
