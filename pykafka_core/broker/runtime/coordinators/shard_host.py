@@ -46,9 +46,21 @@ from pykafka_core.errors import (
     BrokerNotAvailableError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
+    FencedLeaderEpochError,
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
     KafkaError,
     NotCoordinatorError,
+    NotLeaderOrFollowerError,
+    OutOfOrderSequenceNumberError,
+    ProducerFencedError,
+    TransactionAbortableError,
+    TransactionCoordinatorFencedError,
+    UnknownLeaderEpochError,
+    UnknownProducerIdError,
     UnknownServerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
     error_of,
 )
 from pykafka_core.handlers.outcome import Work
@@ -70,12 +82,32 @@ deadlines of all transactions may have passed, in every shard."""
 _BATCH_OVERHEAD = 128
 """Upper bound for the bytes of a batch in addition to its records."""
 
-_NOT_HERE = frozenset({3, 6, 74, 75, 100})
+_NOT_HERE = frozenset(
+    error.code
+    for error in (
+        UnknownTopicOrPartitionError,
+        NotLeaderOrFollowerError,
+        FencedLeaderEpochError,
+        UnknownLeaderEpochError,
+        UnknownTopicIdError,
+    )
+)
 """Error codes of an append or a load which mean that this node no longer leads the partition, or
 not in this leader epoch."""
 _STOPS = BrokerNotAvailableError.code
 
-_OF_PRODUCER = frozenset({45, 47, 48, 52, 59, 90, 120})
+_OF_PRODUCER = frozenset(
+    error.code
+    for error in (
+        OutOfOrderSequenceNumberError,
+        InvalidProducerEpochError,
+        InvalidTxnStateError,
+        TransactionCoordinatorFencedError,
+        UnknownProducerIdError,
+        ProducerFencedError,
+        TransactionAbortableError,
+    )
+)
 """Error codes of an append that concern the producer of a transaction; all others concern the
 log."""
 
@@ -121,18 +153,18 @@ class _Batch:
         "bytes_left",
         "deadlines",
         "effects",
-        "in_its_name",
         "records",
         "responses",
         "size",
         "stamp",
+        "transaction_waiters",
     )
 
     def __init__(self, bytes_max: int, stamp: Within | TransactionEnd | None = None) -> None:
         self.stamp = stamp
         self.records: list[KeyValue] = []
         self.responses: list[tuple[Waiter, object]] = []
-        self.in_its_name: list[Waiter] = []
+        self.transaction_waiters: list[Waiter] = []
         """Waiters whose operations belong to the transaction; the batch may also have responses for
         others."""
         self.effects: list[object] = []
@@ -163,7 +195,7 @@ class _Batch:
         self.records += result.records
         self.responses += result.responses
         if result.stamp is not None:
-            self.in_its_name += (waiter for waiter, _ in result.responses)
+            self.transaction_waiters += (waiter for waiter, _ in result.responses)
         self.effects += result.effects
         self.bytes_left -= size
         self.size += size
@@ -224,8 +256,9 @@ class ShardHost(Generic[S]):
         self._refusal: int | None = None
         """The error code of all further operations, once the shard is closed or its load failed."""
         self._queue: deque[_Queued[S]] = deque()
-        self._waiters: dict[Waiter, bool] = {}
-        """Waiters of operations that the machine has run, until their results are delivered."""
+        self._waiters: dict[Waiter, None] = {}
+        """Waiters of operations that the machine has run, in their order, until their results are
+        delivered."""
         self._gathered: deque[_Batch] = deque()
         self._in_flight: _Batch | None = None
         self._token = 0
@@ -318,7 +351,7 @@ class ShardHost(Generic[S]):
     def _run(
         self, machine: S, run: Callable[[S, Waiter, CoordinatorResult], None], waiter: Waiter
     ) -> None:
-        self._waiters[waiter] = True
+        self._waiters[waiter] = None
         try:
             self._take(partial(run, machine, waiter))
         except KafkaError as error:
@@ -404,7 +437,7 @@ class ShardHost(Generic[S]):
         _log.error("%s refused %d records with %s", self.place, len(batch.records), name)
         not_here = error_code in _NOT_HERE
         if error_code in _OF_PRODUCER:
-            self._respond([(waiter, error_code) for waiter in batch.in_its_name])
+            self._respond([(waiter, error_code) for waiter in batch.transaction_waiters])
         self._fail((NotCoordinatorError if not_here else CoordinatorNotAvailableError).code)
 
     def _release(self, done: _Batch | CoordinatorResult) -> None:
@@ -418,7 +451,8 @@ class ShardHost(Generic[S]):
 
     def _respond(self, responses: Sequence[tuple[Waiter, object]]) -> None:
         for waiter, response in responses:
-            if self._waiters.pop(waiter, False):
+            if waiter in self._waiters:
+                del self._waiters[waiter]
                 if isinstance(response, int):
                     self._responses.refused(waiter, response)
                 else:
