@@ -103,14 +103,14 @@ class Result(NamedTuple):
 class PlannedChange(NamedTuple):
     """The plan for one resource: records to append, or an error."""
 
-    asked: ResourceChange
+    change: ResourceChange
     records: Sequence[Message]
     error: KafkaError | None
 
     def outcome(self, code: int) -> Result:
         """Return the response after an append with the result ``code``."""
         error = self.error or (error_of(code)() if code and self.records else None)
-        kind, name, _ = self.asked
+        kind, name, _ = self.change
         if error is None:
             return Result(0, None, kind, name)
         return Result(error.code, str(error), kind, name)
@@ -139,14 +139,14 @@ def plan_all(
                 for one in resources
             )
         )
-    asked = []
+    requested = []
     for one in resources:
         operations = yield from collect(map(operation, one.configs))
-        asked.append(ResourceChange(one.resource_type, one.resource_name, operations))
+        requested.append(ResourceChange(one.resource_type, one.resource_name, operations))
         yield
-    counts = Counter(map(_resource, asked))
+    counts = Counter(map(_resource, requested))
     plans = []
-    for each in asked:
+    for each in requested:
         yield
         try:
             check_record_limit(len(each.operations))
@@ -160,7 +160,7 @@ def plan_all(
         check_record_limit(sum(len(plan.records) for plan in plans))
     except PolicyViolationError as error:
         refusal = without_traceback(error)
-        return [PlannedChange(plan.asked, (), plan.error or refusal) for plan in plans]
+        return [PlannedChange(plan.change, (), plan.error or refusal) for plan in plans]
     return plans
 
 
@@ -196,26 +196,26 @@ def _has_eligible(context: Context, topic: str) -> Work[bool]:
     return False
 
 
-def _plan(context: Context, asked: ResourceChange, *, replace: bool) -> Work[Sequence[Message]]:
+def _plan(context: Context, change: ResourceChange, *, replace: bool) -> Work[Sequence[Message]]:
     """Return the records of one resource.
 
     The cost grows with the number of changes, not with the number of the resource's configs.
     """
-    yield from _check_operations(asked.operations)
-    if asked.resource_type == RESOURCE_BROKER_LOGGER and not replace:
-        return _plan_loggers(context, asked)
-    if asked.resource_type not in _SCOPES:
-        raise InvalidRequestError(f"Unknown resource type {asked.resource_type}")
-    _check_resource(context, asked)
-    kind, name = _resource(asked)
+    yield from _check_operations(change.operations)
+    if change.resource_type == RESOURCE_BROKER_LOGGER and not replace:
+        return _plan_loggers(context, change)
+    if change.resource_type not in _SCOPES:
+        raise InvalidRequestError(f"Unknown resource type {change.resource_type}")
+    _check_resource(context, change)
+    kind, name = _resource(change)
     existing = context.image.configs.of(kind, name)
-    changes = yield from _changes(asked, existing)
+    changes = yield from _changes(change, existing)
     if replace:
         removed = yield from collect(n for n in existing if n not in changes)
         check_record_limit(len(removed))
         changes |= dict.fromkeys(removed)
     altered = dict((yield from collect(i for i in changes.items() if existing.get(i[0]) != i[1])))
-    yield from _check_future(context, asked, existing, altered)
+    yield from _check_future(context, change, existing, altered)
     return (
         yield from collect(
             ConfigRecord(
@@ -229,12 +229,12 @@ def _plan(context: Context, asked: ResourceChange, *, replace: bool) -> Work[Seq
     )
 
 
-def _resource(asked: ResourceChange) -> ConfigResource:
+def _resource(change: ResourceChange) -> ConfigResource:
     """Return the altered resource.
 
     Kafka accepts ``01`` for broker 1, but stores it in a place that no broker reads.
     """
-    kind, name, _ = asked
+    kind, name, _ = change
     if kind == RESOURCE_BROKER and NUMBER.fullmatch(name):
         name = str(int(name))
     return ConfigResource(kind, name)
@@ -249,8 +249,8 @@ def _check_operations(operations: Sequence[Operation]) -> Work[None]:
         raise InvalidRequestError(f"Null value not supported for : {','.join(nulls)}")
 
 
-def _check_resource(context: Context, asked: ResourceChange) -> None:
-    kind, name, _ = asked
+def _check_resource(context: Context, change: ResourceChange) -> None:
+    kind, name, _ = change
     if kind == RESOURCE_TOPIC:
         if not name:
             raise InvalidRequestError("Default topic resources are not allowed.")
@@ -267,11 +267,11 @@ def _check_resource(context: Context, asked: ResourceChange) -> None:
 
 def _check_node(context: Context, name: str) -> None:
     """Check that clients alter a node's configs at that node, which forwards the request."""
-    asked = node_id(name)
+    number = node_id(name)
     if _is_of_controllers(context):
-        if asked not in context.image.brokers and asked not in context.image.controllers:
-            raise BrokerIdNotRegisteredError(f"No node with id {asked} found.")
-    elif asked != context.node.node_id:
+        if number not in context.image.brokers and number not in context.image.controllers:
+            raise BrokerIdNotRegisteredError(f"No node with id {number} found.")
+    elif number != context.node.node_id:
         raise InvalidRequestError(
             f"Unexpected broker id, expected {context.node.node_id}, but received {name}"
         )
@@ -282,16 +282,16 @@ def _is_of_controllers(context: Context) -> bool:
     return context.caller.listener.upper() in context.settings.start.controller_names
 
 
-def _plan_loggers(context: Context, asked: ResourceChange) -> Sequence[Message]:
+def _plan_loggers(context: Context, change: ResourceChange) -> Sequence[Message]:
     """Refuse every change: clients see no loggers.
 
     The process sets its levels with Python's ``logging``.
     """
-    if node_id(asked.resource_name) != context.node.node_id:
+    if node_id(change.resource_name) != context.node.node_id:
         raise InvalidRequestError(
-            f"Unexpected node id. Expected {context.node.node_id}, but received {asked.resource_name}"
+            f"Unexpected node id. Expected {context.node.node_id}, but received {change.resource_name}"
         )
-    for operation in asked.operations:
+    for operation in change.operations:
         raise InvalidConfigError(f"Logger {operation.name} does not exist!")
     return ()
 
@@ -307,10 +307,10 @@ def node_id(name: str, what: str = "Node id") -> int:
     return int(name)
 
 
-def _changes(asked: ResourceChange, existing: Mapping[str, str]) -> Work[dict[str, str | None]]:
+def _changes(change: ResourceChange, existing: Mapping[str, str]) -> Work[dict[str, str | None]]:
     """Return the new value of each named config; None removes the config."""
     changes: dict[str, str | None] = {}
-    for name, kind, value in asked.operations:
+    for name, kind, value in change.operations:
         yield
         if kind == SET:
             changes[name] = value
@@ -318,7 +318,7 @@ def _changes(asked: ResourceChange, existing: Mapping[str, str]) -> Work[dict[st
             changes[name] = None
         elif kind in (APPEND, SUBTRACT):
             assert value is not None, "nulls were refused"
-            changes[name] = _list_change(asked.resource_type, name, kind, value, existing)
+            changes[name] = _list_change(change.resource_type, name, kind, value, existing)
         else:
             raise UnknownServerError(f"Unknown operation {kind}")
         if is_too_long(changes[name] or ""):
@@ -351,12 +351,12 @@ def _parts(text: str) -> list[str]:
 
 def _check_future(
     context: Context,
-    asked: ResourceChange,
+    change: ResourceChange,
     existing: Mapping[str, str],
     altered: Mapping[str, str | None],
 ) -> Work[None]:
     """Check the configs that the resource would have after the change."""
-    kind = asked.resource_type
+    kind = change.resource_type
     future = fork(existing)
     for name, value in altered.items():
         yield
@@ -367,7 +367,7 @@ def _check_future(
     if kind == RESOURCE_TOPIC:
         TopicConfigs.validate(future, context.settings, existing)
     elif kind == RESOURCE_BROKER:
-        _, name = _resource(asked)
+        _, name = _resource(change)
         sets = {n: value for n, value in altered.items() if value is not None}
         if _is_of_controllers(context) and not context.is_forwarded:
             check_cordoned_subset(sets, existing)
