@@ -67,7 +67,7 @@ class Committed(NamedTuple):
 
 _REPORT: Final = pa.schema(
     [
-        *((name, pa.int64()) for name in Counts._fields),
+        *((count, pa.int64()) for count in Counts._fields),
         ("topic", pa.string()),
         ("partition", pa.int32()),
     ]
@@ -75,7 +75,7 @@ _REPORT: Final = pa.schema(
 """One row per committed partition, or one row without; the first row holds the counts."""
 
 _REPORT_DDL: Final = ", ".join(
-    (*(f"{name} bigint" for name in Counts._fields), "topic string", "partition int")
+    (*(f"{count} bigint" for count in Counts._fields), "topic string", "partition int")
 )
 
 
@@ -126,7 +126,7 @@ class Task:
             self.ledger.close()
         return Committed(Counts(rows.num_rows, len(left), *done), keys.keys())
 
-    def _check_mine(self, batch: Sequence[PartitionRows]) -> None:
+    def _check_mine(self, runs: Sequence[PartitionRows]) -> None:
         """Check that rows are of the task's partition; other tasks would drop the rest of it."""
         from pyspark import TaskContext
 
@@ -134,7 +134,7 @@ class Task:
         if self.places is None or context is None:
             return
         mine = self.places[context.partitionId()]
-        for run in batch:
+        for run in runs:
             if run.place != mine:
                 raise ConsumerError(
                     f"the task of {name(mine)} has rows of {name(run.place)}: the query changes topic or partition; "

@@ -36,14 +36,15 @@ _NAMED_MAX = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """The progress of the group.
+    """The progress of the group and the ids of its topics, as they were read for one batch.
 
     Attributes:
         group: Its name.
         ledger: Name of its ledger in errors.
         marks: All marks of the group, including those of deleted topics of the same names.
         ids: The topics' current ids.
-        logs: For batch 0, the log ranges of the planned partitions; missing ones start at 0.
+        logs: For batch 0 and for rows outside of a query, the log ranges of the planned partitions;
+            missing ones start at 0.
     """
 
     group: str

@@ -50,21 +50,21 @@ class Planned:
         return {place: at.end for place, at in self.ranges.items()}
 
     @classmethod
-    def of_rows(cls, batch: Sequence[PartitionRows]) -> "Planned":
+    def of_rows(cls, runs: Sequence[PartitionRows]) -> "Planned":
         """Return the plan of rows outside of a query: all from a partition's first to last row."""
-        return cls({run.place: Range(run.first, run.last + 1) for run in batch})
+        return cls({run.place: Range(run.first, run.last + 1) for run in runs})
 
-    def check_rows(self, batch: Sequence[PartitionRows]) -> None:
+    def check_rows(self, runs: Sequence[PartitionRows]) -> None:
         """Check that the rows belong to this batch.
 
         Args:
-            batch: The partitions of the rows, with their first and last offsets.
+            runs: The partitions of the rows, with their first and last offsets.
 
         Raises:
             ConfigurationError: Some rows were held back by an operator or come from another source,
                 so the mark of their partition does not apply to them.
         """
-        for run in batch:
+        for run in runs:
             planned = self.ranges.get(run.place)
             if planned is None:
                 raise ConfigurationError(
@@ -123,7 +123,7 @@ def planned(df: "DataFrame") -> Planned | None:
         SparkSetupError: This Spark version does not expose the plan.
     """
     session: Any = df.sparkSession
-    with _telling(session):
+    with _naming_spark_version(session):
         query_id = session.sparkContext.getLocalProperty(QUERY_ID)
         if query_id is None and _active_queries(session).isEmpty():
             return None
@@ -154,13 +154,13 @@ def run_of(df: "DataFrame") -> str | None:
         SparkSetupError: This Spark version does not expose the id.
     """
     session: Any = df.sparkSession
-    with _telling(session):
+    with _naming_spark_version(session):
         query_id = session.sparkContext.getLocalProperty(QUERY_ID)
         return None if query_id is None else str(_execution(session, query_id).runId().toString())
 
 
 @contextmanager
-def _telling(session: Any) -> Iterator[None]:
+def _naming_spark_version(session: Any) -> Iterator[None]:
     """Convert errors of access to Spark's internals to one that names Spark's version."""
     from py4j.protocol import Py4JError
 

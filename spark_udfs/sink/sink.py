@@ -87,7 +87,7 @@ class IdempotentSink:
             batch (or task), or once per part of about 64 MiB of larger batches; all parts commit
             together. It must neither commit nor roll back. If the ledger is a `StatementLedger`, a
             SQL statement such as ``INSERT … SELECT … FROM staged`` is also accepted: it runs once
-            per part, with those rows in the temporary table ``staged``.
+            per part, with those rows in the temporary view ``staged``.
         brokers: Source of topic ids, so that a recreated topic starts at its first record:
             "host:port", librdkafka settings, `KafkaBrokers`, or a function from names to ids. A
             function does not return log end offsets, so truncated logs are not detected. Only for
@@ -216,7 +216,10 @@ class IdempotentSink:
         with self._lock:
             if not self._run.goes_on(run_id := run_of(df), batch_id):
                 self._run, self._query = QueryRun(run_id), _query_id(df)
-            with _noting(self._group, batch_id, self._on_executors), _ending(run_id):
+            with (
+                _naming_batch(self._group, batch_id, self._on_executors),
+                _without_exit(run_id),
+            ):
                 self._process(df, batch_id)
             self._run.committed = batch_id
 
@@ -277,7 +280,7 @@ class IdempotentSink:
             fresh = batch.fresh({place: read.mark(place) for place in plan.ranges})
             done = self._work.process(transaction, fresh)
             transaction.advance(read.advanced(plan.ends))
-        self._committed(batch_id, read, plan.ends)
+        self._note_committed(batch_id, read, plan.ends)
         return Counts(batch.table.num_rows, len(fresh), *done)
 
     def _by_tasks(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> Counts:
@@ -309,7 +312,7 @@ class IdempotentSink:
             read = replace(read, marks=transaction.marks())
             check_marks(self._ledger, read.marks, begun | done)
             transaction.advance(read.advanced(plan.ends))
-        self._committed(batch_id, read, plan.ends)
+        self._note_committed(batch_id, read, plan.ends)
         return counts._replace(records=records() or counts.records)
 
     @contextmanager
@@ -352,7 +355,7 @@ class IdempotentSink:
                 done = self._work.process(transaction, rows)
             return Counts(table.num_rows, len(rows), *done)
 
-    def _committed(
+    def _note_committed(
         self, batch_id: int | None, read: Read, ends: Mapping[TopicPartition, int]
     ) -> None:
         """Save the marks for the next batch and for the listener."""
@@ -442,7 +445,7 @@ def _query_id(df: "DataFrame") -> str | None:
 
 
 @contextmanager
-def _noting(group: str, batch_id: int, on_executors: bool) -> Iterator[None]:
+def _naming_batch(group: str, batch_id: int, on_executors: bool) -> Iterator[None]:
     """Add the state of the batch to each error: Spark shows only the traceback."""
     try:
         yield
@@ -460,7 +463,7 @@ def _noting(group: str, batch_id: int, on_executors: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _ending(run_id: str | None) -> Iterator[None]:
+def _without_exit(run_id: str | None) -> Iterator[None]:
     """Convert exceptions that would end the process, such as sys.exit() in an effect.
 
     On a Spark thread they would end nothing, and the query would wait forever; the conversion stops

@@ -1,4 +1,4 @@
-"""The rows of a task as one table, in bounded memory."""
+"""The rows of a task, or of a batch on the driver, as one table in bounded memory."""
 
 import mmap
 import tempfile
@@ -10,7 +10,8 @@ from typing import Final
 import pyarrow as pa
 
 MEMORY_BYTES: Final = 64 << 20
-"""More rows than this are written to a file in the worker's temporary folder (``$TMPDIR``)."""
+"""Rows of more bytes than this are written to a file in the process's temporary folder
+(``$TMPDIR``)."""
 
 
 @contextmanager
