@@ -95,7 +95,7 @@ pub struct Host {
     /// Number of times that a batch in a follower's log could not be read; fetchers check their
     /// logs when it changes.
     pub doubts: AtomicU64,
-    /// True if the last append failed because the disk was full.
+    /// True after the disk refused a write for lack of space, until enough of it is free again.
     pub is_disk_full: AtomicBool,
     /// Statistics of the batches that clients append.
     pub appended: AppendStatistics,

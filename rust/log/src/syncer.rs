@@ -1,7 +1,7 @@
-//! The threads that wait for disks.
+//! The threads that wait for disks. The broker has a pool for syncs, one for writes, and others.
 //!
 //! The disk decides how long a sync takes, and it serves many at once: 100 dirty files take 26–230
-//! ms on one thread and 5–6 ms on many. So up to [`SYNC_THREADS_MAX`] blocking threads take syncs
+//! ms on one thread and 5–6 ms on many. So up to [`SYNC_THREADS_MAX`] blocking threads take tasks
 //! from one queue. A thread is started when a task waits and no thread is idle.
 
 use std::collections::VecDeque;
@@ -18,7 +18,8 @@ pub const SYNC_THREADS_MAX: usize = 16;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// A pool of threads for syncs. Dropping it runs the submitted tasks and joins the threads.
+/// A pool of threads for syncs and other tasks that wait for a disk. Dropping it runs the submitted
+/// tasks and joins the threads.
 pub struct Syncer {
     shared: Arc<Shared>,
 }

@@ -12,7 +12,7 @@ pub struct BatchMut<'a> {
 }
 
 impl<'a> BatchMut<'a> {
-    /// Take the first batch of `bytes`, checked as [`Batch::split_v2`] does.
+    /// Takes the first batch of `bytes`, checked as [`Batch::split_v2`] does.
     pub fn new(bytes: &'a mut [u8]) -> Result<Self, BatchError> {
         let size = Batch::split_v2(bytes)?.0.size();
         Ok(Self { bytes: &mut bytes[..size] })
@@ -25,17 +25,17 @@ impl<'a> BatchMut<'a> {
             .0
     }
 
-    /// Set the offset of the first record, which the CRC does not cover.
+    /// Sets the offset of the first record, which the CRC does not cover.
     pub fn set_base_offset(&mut self, offset: i64) {
         self.put(layout::BASE_OFFSET, offset.to_be_bytes());
     }
 
-    /// Set the leader epoch, which the CRC does not cover.
+    /// Sets the leader epoch, which the CRC does not cover.
     pub fn set_partition_leader_epoch(&mut self, epoch: LeaderEpoch) {
         self.put(layout::PARTITION_LEADER_EPOCH, epoch.get().to_be_bytes());
     }
 
-    /// Set max timestamp (ms) and timestamp type, and update the CRC. The base timestamp stays,
+    /// Sets max timestamp (ms) and timestamp type, and updates the CRC. The base timestamp stays,
     /// because the records' deltas refer to it. Does nothing if both are already set.
     pub fn set_max_timestamp(&mut self, timestamp: i64, timestamp_type: TimestampType) {
         let batch = self.as_batch();
@@ -51,7 +51,7 @@ impl<'a> BatchMut<'a> {
         self.seal();
     }
 
-    /// Update the CRC.
+    /// Updates the CRC.
     fn seal(&mut self) {
         let crc = crc32c(&self.bytes[layout::ATTRIBUTES..]);
         self.put(layout::CRC, crc.to_be_bytes());

@@ -1,4 +1,5 @@
-//! `ApiVersions`: the supported APIs, and the table of the APIs that Rust handles.
+//! `ApiVersions`: the supported APIs and their versions. `hot_apis.rs` lists those that Rust
+//! handles.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -2,12 +2,14 @@
 //!
 //! A request becomes a list of targets, from the request itself or from its session. The targets
 //! are read within the size limits. If that does not yield enough bytes, the request is parked: it
-//! watches its partitions, and each wake-up reads again, in the connection's own task. Records stay
-//! in the buffers that they were read into, up to the socket.
+//! watches its partitions, and each wake-up reads again, in the connection's own task. Large
+//! results stay in their file, and small ones in the buffers that they were read into, up to the
+//! socket.
 //!
 //! contract/kafka.md#24–#29, #62, #63. The leader records the progress of a follower's fetch before
 //! it reads for it ([`PendingFetch::booked`]). A follower gets all appended records, limited only
-//! by the limits of its request. `api/replica.rs` determines which requests count as a follower's.
+//! by the limits of its request. `replica_authorization.rs` determines which requests count as a
+//! follower's.
 
 mod limits;
 mod parked;

@@ -82,7 +82,8 @@ pub struct FetchedState {
     pub log_start_offset: i64,
     /// True if there are records.
     pub has_records: bool,
-    /// True for an error or a diverging epoch, which are always part of the response.
+    /// True for an error, a diverging epoch or a preferred replica, which are always part of the
+    /// response.
     pub must_tell: bool,
 }
 

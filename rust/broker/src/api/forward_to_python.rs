@@ -33,8 +33,9 @@ impl Drop for Open {
     }
 }
 
-/// Queues the request for Python, and waits for the response. `room_of_response` is held until
-/// Python releases it, because the request waits; then it is reserved when the response exists.
+/// Queues the request for Python, and waits for the response. `room_of_response` is held until the
+/// response, unless Python releases it because the request waits for others; then the memory is
+/// reserved again once the response exists.
 pub(crate) fn park(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,

@@ -1,4 +1,4 @@
-//! Turns limit the work of a connection before others run.
+//! Time slices limit the work of a connection before others run.
 //!
 //! Reads and writes that succeed at once never return to the scheduler, so a peer that keeps its
 //! socket full, or empty, would occupy a network thread. A slice is the work of a connection in one

@@ -1,11 +1,11 @@
 //! Syncs of a partition's log. A rolled segment is synced in the background, as in Kafka, so that a
 //! stop, and recovery after a crash, only have to process the active segment.
 //!
-//! A log has one sync in flight, for all requests ([`Log::flush`]); at most one thread of the
-//! broker's [`pykafka_log::Syncer`] syncs a partition. Appends that arrive in the meantime are all
-//! covered by the next round. A failed sync is final: the log refuses everything from then on, and
-//! all waiters are notified. Rounds are started under the partition's mutex and handed over after
-//! its release.
+//! A log has one sync in flight, for all requests ([`Log::flush`]); at most one thread syncs a
+//! partition: one of the sync threads, or the thread of the write pool that appended. Appends that
+//! arrive in the meantime are all covered by the next round. A failed sync is final: the log
+//! refuses everything from then on, and all waiters are notified. Rounds are started under the
+//! partition's mutex and handed over after its release.
 //!
 //! Producers that were just acknowledged send their next batches at once, and a round that starts
 //! with the first of these would leave the others to the next round. So if a sync takes long and

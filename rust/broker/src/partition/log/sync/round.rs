@@ -15,7 +15,7 @@ pub(in crate::partition) struct SyncRound {
     /// Start time of the round in flight.
     pub(super) since_ns: Option<u64>,
     pub(super) listed_as_dirty: bool,
-    /// Turns that appended since the start of the last round.
+    /// Critical sections that appended since the start of the last round.
     pub(super) appends: usize,
     /// Pause before the next round, if it is requested before `pauses_until_ns`.
     pause: Duration,
@@ -39,7 +39,8 @@ impl SyncRound {
     }
 }
 
-/// A round that was started; the drop of its guard runs it.
+/// A round that was started. It runs after the release of the partition's mutex, or on the thread
+/// that takes it from the guard.
 pub(in crate::partition) struct Begun(pub(super) Arc<Log>);
 
 #[cfg(test)]
