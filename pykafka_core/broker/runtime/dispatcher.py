@@ -219,6 +219,7 @@ class Dispatcher:
             case Owner.ANY_NODE if self.membership is not None:
                 self._jobs.take(asked)
             case Owner.CONTROLLER | Owner.ANY_NODE:
+                # A single broker proposes the records that a request of any node needs.
                 self._controller.take(asked)
             case Owner.IMAGE | Owner.LOCAL | Owner.SHARD:
                 self._jobs.take(asked)
