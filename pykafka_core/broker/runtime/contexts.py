@@ -44,17 +44,19 @@ class Contexts:
         self.active: ActiveController | None = None
         """Set only while this node is the active controller of a cluster."""
 
-    def committed(self, asked: PendingRequest) -> Context:
+    def committed(self, request: PendingRequest) -> Context:
         """Return the context of a request that uses the committed image."""
-        return self._context(asked, self._publisher.image, -1)
+        return self._context(request, self._publisher.image, -1)
 
-    def proposed(self, asked: PendingRequest, image: MetadataImage, records_before: int) -> Context:
+    def proposed(
+        self, request: PendingRequest, image: MetadataImage, records_before: int
+    ) -> Context:
         """Return the context of a request whose records follow the uncommitted ones of
         ``image``.
         """
-        return self._context(asked, image, self._quorum.quorum.log_end_offset + records_before)
+        return self._context(request, image, self._quorum.quorum.log_end_offset + records_before)
 
-    def _context(self, asked: PendingRequest, image: MetadataImage, next_offset: int) -> Context:
+    def _context(self, request: PendingRequest, image: MetadataImage, next_offset: int) -> Context:
         broker = image.brokers.get(self._node.node_id)
         # Positional arguments: each request creates one, and names would double the time.
         return Context(
@@ -66,7 +68,7 @@ class Contexts:
             broker.epoch if broker else -1,
             next_offset,
             self._core.time_ms(),
-            asked.caller,
+            request.caller,
             self._replicas,
             self._warn,
             self.active,

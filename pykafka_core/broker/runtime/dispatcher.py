@@ -149,9 +149,9 @@ class Dispatcher:
             case _:
                 pass
 
-    def ask(self, asked: PendingRequest) -> None:
+    def ask(self, request: PendingRequest) -> None:
         """Accept a request of this process."""
-        self._dispatch(asked)
+        self._dispatch(request)
 
     def advance(self) -> bool:
         """Work on pending requests for a bounded time, and send responses; return whether there is
@@ -197,9 +197,9 @@ class Dispatcher:
         if role is not None:
             role.take(event)
             return
-        asked = admitted(event, BY_KEY, self._core, self._replies)
-        if asked is not None:
-            self._dispatch(asked)
+        request = admitted(event, BY_KEY, self._core, self._replies)
+        if request is not None:
+            self._dispatch(request)
 
     def _on_topics_missing(self, event: _core.TopicsMissing) -> None:
         # Imported only here: most brokers never get a request for a missing topic.
@@ -209,25 +209,25 @@ class Dispatcher:
         if request is not None:
             self._dispatch(request)
 
-    def _dispatch(self, asked: PendingRequest) -> None:
-        self._requests.begin(asked)
-        match asked.owner:
+    def _dispatch(self, request: PendingRequest) -> None:
+        self._requests.begin(request)
+        match request.owner:
             case Owner.CONTROLLER if self.membership is not None and not self.membership.leads:
-                self.membership.send_on(asked)
-            case Owner.CONTROLLER if self.membership is not None and _changes_voters(asked):
-                self.membership.change_voters(cast("RemoteRequest", asked))
+                self.membership.send_on(request)
+            case Owner.CONTROLLER if self.membership is not None and _changes_voters(request):
+                self.membership.change_voters(cast("RemoteRequest", request))
             case Owner.ANY_NODE if self.membership is not None:
-                self._jobs.take(asked)
+                self._jobs.take(request)
             case Owner.CONTROLLER | Owner.ANY_NODE:
                 # A single broker proposes the records that a request of any node needs.
-                self._controller.take(asked)
+                self._controller.take(request)
             case Owner.IMAGE | Owner.LOCAL | Owner.SHARD:
-                self._jobs.take(asked)
+                self._jobs.take(request)
             case Owner.QUORUM:
                 raise AssertionError("a listener of controllers hands these to its own part")
             case _:
-                assert_never(asked.owner)
+                assert_never(request.owner)
 
 
-def _changes_voters(asked: PendingRequest) -> bool:
-    return isinstance(asked, RemoteRequest) and asked.api_key in VOTER_APIS
+def _changes_voters(request: PendingRequest) -> bool:
+    return isinstance(request, RemoteRequest) and request.api_key in VOTER_APIS

@@ -43,7 +43,7 @@ class Machine(Protocol):
     def take_late(self, event: "_core.Event") -> None:
         """Report the faults in an event that was left in the queue by a stop."""
 
-    def ask(self, asked: PendingRequest) -> None:
+    def ask(self, request: PendingRequest) -> None:
         """Accept a request of this process."""
 
     def advance(self) -> bool:
@@ -80,7 +80,7 @@ class ControlLoop:
         self._machine = machine
         self._timers = timers
         self._on_failure = on_failure
-        self._asked: deque[PendingRequest] = deque()
+        self._requests: deque[PendingRequest] = deque()
         self._goes_on = native.Event()
         self._goes_on.set()
         self._paused = native.Event()
@@ -96,7 +96,7 @@ class ControlLoop:
         """Start the thread. Call this once."""
         self._thread.start()
 
-    def submit(self, asked: PendingRequest) -> None:
+    def submit(self, request: PendingRequest) -> None:
         """Hand over a request of this process, from any thread except the loop's.
 
         Raises:
@@ -105,7 +105,7 @@ class ControlLoop:
         """
         if self.is_current:
             raise RuntimeError("the broker's control thread cannot wait for its own response")
-        self._asked.append(asked)
+        self._requests.append(request)
         self._core.wake()
         if self._ended or not self._thread.is_alive():
             self._abandon_asked()
@@ -184,8 +184,8 @@ class ControlLoop:
         deadline_ns = 0 if self._is_busy else max(self._timers.next_due_ns(), soonest_ns)
         if not self._take_events(deadline_ns):
             return
-        for _ in range(len(self._asked)):
-            self._machine.ask(self._asked.popleft())
+        for _ in range(len(self._requests)):
+            self._machine.ask(self._requests.popleft())
         self._is_busy = self._machine.advance()
         if self._timers.run(self._core.horizon_ns(), lambda: self._stopping):
             # Work that the timers gave to the machine must not wait for an event: the next one may
@@ -228,7 +228,7 @@ class ControlLoop:
         """
         while True:
             try:
-                asked = self._asked.popleft()
+                request = self._requests.popleft()
             except IndexError:
                 return
-            asked.abandon(BrokerNotAvailableError.code)
+            request.abandon(BrokerNotAvailableError.code)

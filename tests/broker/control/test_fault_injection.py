@@ -279,7 +279,7 @@ def test_log_handlers_that_always_raise_lose_only_their_lines() -> None:
 
 def test_local_request_whose_callback_raises_affects_nothing_else() -> None:
     world = World()
-    world.loop._asked.append(create_topics(["local"], 1, {}, on_response=raising))
+    world.loop._requests.append(create_topics(["local"], 1, {}, on_response=raising))
     asked = world.exercise()
     world.run()
     assert world.ended is None
@@ -292,7 +292,7 @@ def test_local_request_fails_when_the_broker_ends(
     world = World()
     raise_once(monkeypatch, world.core, "apply", 1)
     local = create_topics(["local"], 1, {})
-    world.loop._asked.append(local)
+    world.loop._requests.append(local)
     world.run()
     assert isinstance(world.ended, Fault)
     with pytest.raises(KafkaError):

@@ -70,12 +70,12 @@ class AddPartitionsToTxnManager:
             faults,
             api=ADD_PARTITIONS_TO_TXN,
             outbox=Outbox(
-                key=lambda asked: asked.question.transactional_id,
-                size=lambda asked: len(asked.question.partitions),
+                key=lambda one: one.question.transactional_id,
+                size=lambda one: len(one.question.partitions),
                 size_max=PARTITIONS_MAX,
                 is_wanted=lambda _: True,
             ),
-            request=lambda all_asked: request_of(one.question for one in all_asked),
+            request=lambda all_: request_of(one.question for one in all_),
             on_response=_settle,
         )
 

@@ -161,25 +161,25 @@ class Coordinators:
             make=make_transaction_shard,
         )
 
-    def begin(self, asked: PendingRequest, outcome: ShardCalls, respond: Respond) -> Work[None]:
+    def begin(self, request: PendingRequest, outcome: ShardCalls, respond: Respond) -> Work[None]:
         """Run a request's operations; ``respond`` is called when all have results."""
-        fan_in = FanIn(asked, len(outcome.operations), outcome.reply, respond)
+        fan_in = FanIn(request, len(outcome.operations), outcome.reply, respond)
         begun_ns = self._core.now_ns()
-        arrived_ns = asked.caller.received_ns or begun_ns
+        arrived_ns = request.caller.received_ns or begun_ns
         if outcome.release is not None:
-            self._requests.when_over(asked, outcome.release)
+            self._requests.when_over(request, outcome.release)
         for place, operation in enumerate(outcome.operations):
             if place:
                 yield
             self._submit(operation, _Slot(fan_in, place), arrived_ns)
         fan_in.respond_if_complete()
         if not fan_in.is_over:
-            asked.park()
-            self._requests.when_over(asked, fan_in.drop)
+            request.park()
+            self._requests.when_over(request, fan_in.drop)
             if outcome.release is not None:
                 late = partial(fan_in.complete, ShardResult(CoordinatorLoadInProgressError.code))
                 timer = self._timers.once("reads with memory", begun_ns + HELD_NS_MAX, late)
-                self._requests.when_over(asked, timer.cancel)
+                self._requests.when_over(request, timer.cancel)
 
     def run(self, operation: ShardOperation, settle: Callable[[ShardResult], None]) -> None:
         """Run an operation that no request needs; ``settle`` gets its result once, unless the

@@ -69,33 +69,33 @@ class Verification:
         patience_ms = self._publisher.settings.int("add.partitions.to.txn.retry.backoff.max.ms")
         return patience_ms * 1_000_000
 
-    def _ask(self, asked: _Verified) -> None:
-        event = asked.event
+    def _ask(self, request: _Verified) -> None:
+        event = request.event
         question = TransactionQuery(
             event.transactional_id,
             event.producer_id,
             event.producer_epoch,
-            [place for place in asked.places if place],
+            [place for place in request.places if place],
             event.add,
         )
-        self._ask_coordinator(question, partial(self._on_result, asked))
+        self._ask_coordinator(question, partial(self._on_result, request))
 
-    def _on_result(self, asked: _Verified, result: ShardResult) -> None:
+    def _on_result(self, request: _Verified, result: ShardResult) -> None:
         code, now_ns = result.error_code, self._core.now_ns()
-        if code == ConcurrentTransactionsError.code and now_ns < asked.give_up_ns:
-            pause_ns = min(2 * asked.pause_ns, RETRY_NS_MAX)
-            again = partial(self._ask, asked._replace(pause_ns=pause_ns))
-            self._timers.once("a transaction's partitions", now_ns + asked.pause_ns, again)
+        if code == ConcurrentTransactionsError.code and now_ns < request.give_up_ns:
+            pause_ns = min(2 * request.pause_ns, RETRY_NS_MAX)
+            again = partial(self._ask, request._replace(pause_ns=pause_ns))
+            self._timers.once("a transaction's partitions", now_ns + request.pause_ns, again)
             return
         codes = result.value
-        self._respond(asked, code, codes if isinstance(codes, dict) else {})
+        self._respond(request, code, codes if isinstance(codes, dict) else {})
 
-    def _respond(self, asked: _Verified, code: int, codes: dict[_TopicPartition, int]) -> None:
+    def _respond(self, request: _Verified, code: int, codes: dict[_TopicPartition, int]) -> None:
         missing = UnknownTopicOrPartitionError.code
         responses = [
-            missing if place is None else code or codes.get(place, NONE) for place in asked.places
+            missing if place is None else code or codes.get(place, NONE) for place in request.places
         ]
-        token = asked.event.token
+        token = request.event.token
         self._faults.guard(
             "the response to a verification", lambda: self._core.verified(token, responses)
         )

@@ -118,21 +118,21 @@ class IsrChanges:
         if self._is_asking or not self._wishes:
             return
         self._is_asking = True
-        asked, self._wishes = self._wishes, {}
+        proposed, self._wishes = self._wishes, {}
         broker_id, broker_epoch = self._broker()
-        request = _request(broker_id, broker_epoch, asked)
+        request = _request(broker_id, broker_epoch, proposed)
 
         def on_response(response: Message | None) -> None:
-            self._on_response(asked, cast("AlterPartitionResponse | None", response))
+            self._on_response(proposed, cast("AlterPartitionResponse | None", response))
 
         self._channel.ask(ALTER_PARTITION, request, TIMEOUT_MS, on_response, PURPOSE)
 
     def _on_response(
-        self, asked: Mapping[PartitionId, _Wish], response: AlterPartitionResponse | None
+        self, proposed: Mapping[PartitionId, _Wish], response: AlterPartitionResponse | None
     ) -> None:
         self._is_asking = False
         if response is None or response.error_code:
-            self._ask_again(asked)
+            self._ask_again(proposed)
             return
         found = {
             (topic.topic_id, partition.partition_index): partition
@@ -140,7 +140,7 @@ class IsrChanges:
             for partition in topic.partitions
         }
         again = {}
-        for place, wish in asked.items():
+        for place, wish in proposed.items():
             row = found.get(place)
             if row is None or row.error_code in REFUSED:
                 self._core.settle_isr(wish.proposal, "rejected")
@@ -157,12 +157,12 @@ class IsrChanges:
         else:
             self._ask()
 
-    def _ask_again(self, asked: Mapping[PartitionId, _Wish]) -> None:
+    def _ask_again(self, proposed: Mapping[PartitionId, _Wish]) -> None:
         """Send the proposals again.
 
         The first request may have committed them; the partition epoch prevents a second change.
         """
-        self._wishes = {**asked, **self._wishes}
+        self._wishes = {**proposed, **self._wishes}
         due_ns = self._core.now_ns() + RETRY_NS
         self._timers.once("a change of an ISR", due_ns, self._ask)
 
@@ -173,11 +173,11 @@ def _partition(image: MetadataImage, place: PartitionId) -> Partition | None:
 
 
 def _request(
-    broker_id: int, broker_epoch: int, asked: Mapping[PartitionId, _Wish]
+    broker_id: int, broker_epoch: int, proposed: Mapping[PartitionId, _Wish]
 ) -> AlterPartitionRequest:
     of = AlterPartitionRequest
     by_topic: dict[bytes, list[AlterPartitionRequest.PartitionData]] = {}
-    for (topic_id, index), wish in asked.items():
+    for (topic_id, index), wish in proposed.items():
         by_topic.setdefault(topic_id, []).append(
             of.PartitionData(
                 partition_index=index,

@@ -94,31 +94,31 @@ class Prerequisites:
         self._producer_ids = producer_ids
         self._has_topic = has_topic
 
-    def take(self, jobs: Jobs, asked: PendingRequest, outcome: MetadataWrite) -> None:
+    def take(self, jobs: Jobs, request: PendingRequest, outcome: MetadataWrite) -> None:
         """Request the topic or the block that the records of ``outcome`` would create.
 
         Args:
             jobs: Decides the request again, or responds to it.
-            asked: The request.
+            request: The request.
             outcome: Its decision.
         """
         if not outcome.records:
-            _respond(jobs, asked, outcome, 0)
+            _respond(jobs, request, outcome, 0)
             return
         first = outcome.records[0]
         if isinstance(first, ProducerIdsRecord):
             # Its block is the next one of this node's image; the controller allocates another.
             refusal = outcome.reply(CoordinatorNotAvailableError.code)
-            self._blocks.request(self._producer_ids, partial(_on_ids, jobs, asked, refusal))
+            self._blocks.request(self._producer_ids, partial(_on_ids, jobs, request, refusal))
         else:
             assert isinstance(first, TopicRecord), "a coordinators' topic is created with one batch"
-            on_response = partial(self._on_topic, jobs, asked, outcome, first.name)
+            on_response = partial(self._on_topic, jobs, request, outcome, first.name)
             self._channel.ask(CREATE_TOPICS, _creation(outcome.records), TIMEOUT_MS, on_response)
 
     def _on_topic(
         self,
         jobs: Jobs,
-        asked: PendingRequest,
+        request: PendingRequest,
         outcome: MetadataWrite,
         name: str,
         response: Message | None,
@@ -128,32 +128,32 @@ class Prerequisites:
             CoordinatorNotAvailableError.code if response is None else response.topics[0].error_code
         )
         if code in (0, TopicAlreadyExistsError.code):
-            self._look(jobs, asked, outcome, name, LOOKS_MAX)
+            self._look(jobs, request, outcome, name, LOOKS_MAX)
         else:
-            _respond(jobs, asked, outcome, code)
+            _respond(jobs, request, outcome, code)
 
     def _look(
-        self, jobs: Jobs, asked: PendingRequest, outcome: MetadataWrite, name: str, looks: int
+        self, jobs: Jobs, request: PendingRequest, outcome: MetadataWrite, name: str, looks: int
     ) -> None:
         if self._has_topic(name):
-            jobs.take(asked)
+            jobs.take(request)
         elif not looks:
-            _respond(jobs, asked, outcome, CoordinatorNotAvailableError.code)
+            _respond(jobs, request, outcome, CoordinatorNotAvailableError.code)
         else:
             due_ns = self._core.now_ns() + RETRY_NS
-            again = partial(self._look, jobs, asked, outcome, name, looks - 1)
+            again = partial(self._look, jobs, request, outcome, name, looks - 1)
             self._timers.once(f"a look for {name}", due_ns, again)
 
 
-def _on_ids(jobs: Jobs, asked: PendingRequest, refusal: Reply, is_given: bool) -> None:
+def _on_ids(jobs: Jobs, request: PendingRequest, refusal: Reply, is_given: bool) -> None:
     if is_given:
-        jobs.take(asked)
+        jobs.take(request)
     else:
-        jobs.respond(asked, lambda: refusal)
+        jobs.respond(request, lambda: refusal)
 
 
-def _respond(jobs: Jobs, asked: PendingRequest, outcome: MetadataWrite, code: int) -> None:
-    jobs.respond(asked, partial(outcome.reply, code))
+def _respond(jobs: Jobs, request: PendingRequest, outcome: MetadataWrite, code: int) -> None:
+    jobs.respond(request, partial(outcome.reply, code))
 
 
 def _creation(records: Sequence[Message]) -> CreateTopicsRequest:

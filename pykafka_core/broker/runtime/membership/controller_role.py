@@ -115,22 +115,22 @@ class ControllerRole:
 
     def take(self, event: "_core.Request") -> None:
         """Handle a request of a controller listener."""
-        asked = admitted(event, ROWS, self._services.core, self._services.replies)
-        if asked is None:
+        request = admitted(event, ROWS, self._services.core, self._services.replies)
+        if request is None:
             return
         row = ROWS[event.api_key]
         if row is ENVELOPE:
-            self._open_envelope(asked)
+            self._open_envelope(request)
             return
-        self._services.requests.begin(asked)
+        self._services.requests.begin(request)
         if row.owner is Owner.QUORUM or row.api_key in VOTER_APIS:
-            self._driver.take(asked)
+            self._driver.take(request)
         elif row.owner is Owner.IMAGE:
-            self._jobs.take(asked)
+            self._jobs.take(request)
         elif self._driver.leads:
-            self._controller.take(asked)
+            self._controller.take(request)
         else:
-            self._respond(asked, _not_controller(row))
+            self._respond(request, _not_controller(row))
 
     def _open_envelope(self, outer: RemoteRequest) -> None:
         requests = self._services.requests
@@ -153,11 +153,11 @@ class ControllerRole:
         else:
             self._jobs.take(inner)
 
-    def _respond(self, asked: PendingRequest, message: Message | None) -> None:
+    def _respond(self, request: PendingRequest, message: Message | None) -> None:
         if message is None:
-            self._services.requests.abandon(asked, NotControllerError.code)
+            self._services.requests.abandon(request, NotControllerError.code)
         else:
-            self._services.requests.respond_at_once(asked, message)
+            self._services.requests.respond_at_once(request, message)
 
     # The active controller.
 

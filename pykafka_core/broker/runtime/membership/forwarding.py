@@ -54,82 +54,82 @@ class Forwarding:
         self._requests = requests
         self._controller_listeners = controller_listeners
 
-    def take(self, asked: PendingRequest) -> None:
+    def take(self, request: PendingRequest) -> None:
         """Forward a request that is in the table of open requests."""
-        asked.queue()
-        if isinstance(asked, RemoteRequest):
+        request.queue()
+        if isinstance(request, RemoteRequest):
             envelope = EnvelopeRequest(
-                request_data=_frame(asked),
-                request_principal=_principal(asked.principal),
-                client_host_address=_address(asked.caller.client_host),
+                request_data=_frame(request),
+                request_principal=_principal(request.principal),
+                client_host_address=_address(request.caller.client_host),
             )
-            self._ask(asked, ENVELOPE, envelope, partial(self._on_enveloped, asked))
-        elif isinstance(asked, LocalRequest) and asked.sent_as is not None:
-            api_key, message = asked.sent_as
-            version = asked.caller.api_version
+            self._ask(request, ENVELOPE, envelope, partial(self._on_enveloped, request))
+        elif isinstance(request, LocalRequest) and request.sent_as is not None:
+            api_key, message = request.sent_as
+            version = request.caller.api_version
             api = ControllerApi(api_key, (version, version))
-            self._ask(asked, api, message, partial(self._on_response, asked))
+            self._ask(request, api, message, partial(self._on_response, request))
         else:
-            self._requests.abandon(asked, UnknownServerError.code)
+            self._requests.abandon(request, UnknownServerError.code)
 
-    def pass_on(self, asked: PendingRequest) -> bool:
+    def pass_on(self, request: PendingRequest) -> bool:
         """Forward a request to the next controller after the one of this node has resigned.
 
         Returns False for a request that was sent directly to a controller: its client finds the
         next controller itself. The client of a broker never gets NOT_CONTROLLER: an envelope is
         answered with it, and the broker that sent the envelope sends it again.
         """
-        if isinstance(asked, EnvelopedRequest):
-            self._requests.abandon(asked, NotControllerError.code)
+        if isinstance(request, EnvelopedRequest):
+            self._requests.abandon(request, NotControllerError.code)
         elif (
-            isinstance(asked, RemoteRequest)
-            and asked.caller.listener not in self._controller_listeners
+            isinstance(request, RemoteRequest)
+            and request.caller.listener not in self._controller_listeners
         ):
-            self.take(asked)
+            self.take(request)
         else:
             return False
         return True
 
     def _ask(
         self,
-        asked: PendingRequest,
+        request: PendingRequest,
         api: ControllerApi,
-        request: Message,
+        message: Message,
         on_response: Callable[[Message | None], object],
     ) -> None:
         """Send a request while its client is connected; then its memory is released."""
-        is_wanted = partial(self._requests.is_open, asked)
-        self._channel.ask(api, request, TIMEOUT_MS, on_response, is_wanted=is_wanted)
+        is_wanted = partial(self._requests.is_open, request)
+        self._channel.ask(api, message, TIMEOUT_MS, on_response, is_wanted=is_wanted)
 
-    def _on_enveloped(self, asked: RemoteRequest, response: Message | None) -> None:
+    def _on_enveloped(self, request: RemoteRequest, response: Message | None) -> None:
         response = cast("EnvelopeResponse | None", response)
         if response is None:
-            self._requests.abandon(asked, RequestTimedOutError.code)
+            self._requests.abandon(request, RequestTimedOutError.code)
         elif response.error_code or response.response_data is None:
-            self._requests.abandon(asked, response.error_code or UnknownServerError.code)
+            self._requests.abandon(request, response.error_code or UnknownServerError.code)
         else:
-            self._requests.respond_encoded(asked, _body(asked, response.response_data))
+            self._requests.respond_encoded(request, _body(request, response.response_data))
 
-    def _on_response(self, asked: LocalRequest, response: Message | None) -> None:
+    def _on_response(self, request: LocalRequest, response: Message | None) -> None:
         if response is None:
-            self._requests.abandon(asked, RequestTimedOutError.code)
+            self._requests.abandon(request, RequestTimedOutError.code)
         else:
-            self._requests.respond_at_once(asked, response)
+            self._requests.respond_at_once(request, response)
 
 
-def _frame(asked: RemoteRequest) -> bytes:
+def _frame(request: RemoteRequest) -> bytes:
     """Encode the request with its header, as the client sent it except for the correlation id."""
-    client_id = asked.caller.client_id.encode()
+    client_id = request.caller.client_id.encode()
     header = struct.pack(
-        ">hhih", asked.api_key, asked.caller.api_version, CORRELATION, len(client_id)
+        ">hhih", request.api_key, request.caller.api_version, CORRELATION, len(client_id)
     )
-    tagged = b"\0" if is_flexible(asked.api_key, asked.caller.api_version) else b""
-    return header + client_id + tagged + asked.body
+    tagged = b"\0" if is_flexible(request.api_key, request.caller.api_version) else b""
+    return header + client_id + tagged + request.body
 
 
-def _body(asked: RemoteRequest, response: bytes) -> bytes:
+def _body(request: RemoteRequest, response: bytes) -> bytes:
     """The response without its header: a correlation id, and tagged fields in flexible versions."""
-    is_tagged = is_flexible(asked.api_key, asked.caller.api_version)
+    is_tagged = is_flexible(request.api_key, request.caller.api_version)
     return response[5 if is_tagged else 4 :]
 
 

@@ -74,13 +74,13 @@ class Membership:
         """Whether this node is the active controller."""
         return self._driver.leads
 
-    def change_voters(self, asked: RemoteRequest) -> None:
+    def change_voters(self, request: RemoteRequest) -> None:
         """Submit a request to change the voters to the quorum, which this node leads."""
-        self._driver.take(asked)
+        self._driver.take(request)
 
-    def send_on(self, asked: PendingRequest) -> None:
+    def send_on(self, request: PendingRequest) -> None:
         """Forward a request to the active controller on another node."""
-        self._forwarding.take(asked)
+        self._forwarding.take(request)
 
     def role_at(self, listener: str) -> ControllerRole | None:
         """Return the controller part of this node if the listener belongs to it."""

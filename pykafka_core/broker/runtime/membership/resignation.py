@@ -84,7 +84,7 @@ class Resignation:
         self._disk = Trust()
         self._is_full = False
         self._stalls: dict[PartitionId, Trust] = {}
-        self._asked: dict[PartitionId, _LastResponse] = {}
+        self._last_responses: dict[PartitionId, _LastResponse] = {}
 
     # Events.
 
@@ -116,11 +116,11 @@ class Resignation:
         """The controller has responded for a partition, or its time is over, which is a refusal."""
         pause_ns = 0
         if is_refused:
-            before = self._asked.get(change.place, _LastResponse(0, 0)).refused_for_ns
+            before = self._last_responses.get(change.place, _LastResponse(0, 0)).refused_for_ns
             pause_ns = min(
                 max(2 * before, self._heartbeat_ns), PAUSE_HEARTBEATS_MAX * self._heartbeat_ns
             )
-        self._asked[change.place] = _LastResponse(now_ns, pause_ns)
+        self._last_responses[change.place] = _LastResponse(now_ns, pause_ns)
 
     # State.
 
@@ -142,7 +142,7 @@ class Resignation:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is wrong, nor was a moment ago."""
-        return self._replicas.are_whole and not (self._asked or self.wants_probe)
+        return self._replicas.are_whole and not (self._last_responses or self.wants_probe)
 
     @property
     def _is_any_stalled(self) -> bool:
@@ -209,13 +209,13 @@ class Resignation:
         return None
 
     def _waits(self, now_ns: int, place: PartitionId) -> bool:
-        asked = self._asked.get(place)
-        if asked is None:
+        last = self._last_responses.get(place)
+        if last is None:
             return False
         # An accepted change also has to reach the image.
         is_whole = self._replicas.state_of(place) is None
         accepted_for_ns = GRACE_NS if is_whole else self._heartbeat_ns
-        return now_ns - asked.at_ns < (asked.refused_for_ns or accepted_for_ns)
+        return now_ns - last.at_ns < (last.refused_for_ns or accepted_for_ns)
 
     def _can_write(self, now_ns: int, place: PartitionId, partition: Partition) -> bool:
         is_led = partition.leader == self._node_id
@@ -240,10 +240,10 @@ class Resignation:
 
     def _forget(self, now_ns: int) -> None:
         """Forget responses that make nothing wait, and double no pause any more."""
-        self._asked = {
-            place: asked
-            for place, asked in self._asked.items()
-            if now_ns - asked.at_ns < max(GRACE_NS, 2 * asked.refused_for_ns)
+        self._last_responses = {
+            place: last
+            for place, last in self._last_responses.items()
+            if now_ns - last.at_ns < max(GRACE_NS, 2 * last.refused_for_ns)
         }
 
 

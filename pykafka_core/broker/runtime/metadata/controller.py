@@ -129,16 +129,16 @@ class _Batch:
         return sum(1 for _ in self._proposing())
 
     def _proposing(self) -> Iterator[PendingRequest]:
-        for asked, outcome in self.parked:
+        for request, outcome in self.parked:
             if isinstance(outcome, MetadataWrite) and outcome.records:
-                yield asked
+                yield request
 
 
-def need_of(asked: Iterable[PendingRequest], records: Iterable[Message]) -> Need:
+def need_of(requests: Iterable[PendingRequest], records: Iterable[Message]) -> Need:
     """Return how much of the reserve a batch of these requests may use; ``records`` are not
     empty.
     """
-    if any(one.api_key in _OF_CLIENTS for one in asked):
+    if any(one.api_key in _OF_CLIENTS for one in requests):
         return Need.GROWTH
     records = tuple(records)
     if any(isinstance(record, FeatureLevelRecord) for record in records):
@@ -214,10 +214,10 @@ class Controller:
             and self._waiting[0].admit()
         )
 
-    def take(self, asked: PendingRequest) -> None:
+    def take(self, request: PendingRequest) -> None:
         """Queue a request."""
-        asked.queue()
-        self._waiting.append(asked)
+        request.queue()
+        self._waiting.append(request)
 
     def advance(self, deadline_ns: int) -> None:
         """Continue with the current batch, committed records, or the queued requests, until the
@@ -246,9 +246,9 @@ class Controller:
         """
         waiting, self._waiting = self._waiting, deque()
         self._alone = 0
-        for asked in waiting:
-            if not self._pass_on(asked):
-                self._requests.abandon(asked, NotControllerError.code)
+        for request in waiting:
+            if not self._pass_on(request):
+                self._requests.abandon(request, NotControllerError.code)
 
     def drop_all(self) -> None:
         """Drop everything when the broker stops."""
@@ -271,21 +271,21 @@ class Controller:
         batch = _Batch(self._publisher.image)
         size_max = 1 if self._alone else BATCH_BYTES_SOFT_MAX
         while self._waiting and self._waiting[0].admit():
-            asked = self._waiting.popleft()
+            request = self._waiting.popleft()
             self._alone = max(self._alone - 1, 0)
             image, count = batch.proposed.image, len(batch.values)
-            context = partial(self._contexts.proposed, asked, image, count)
-            outcome = yield from self._requests.decide(asked, context)
+            context = partial(self._contexts.proposed, request, image, count)
+            outcome = yield from self._requests.decide(request, context)
             if outcome is not None:
-                yield from self._join(batch, asked, outcome)
+                yield from self._join(batch, request, outcome)
             if batch.is_full:
-                self._waiting.appendleft(asked)
+                self._waiting.appendleft(request)
             if batch.is_full or batch.size >= size_max or self._core.now_ns() >= self._deadline_ns:
                 break
             yield
         yield from self._propose(batch)
 
-    def _join(self, batch: _Batch, asked: PendingRequest, outcome: Outcome) -> Work[None]:
+    def _join(self, batch: _Batch, request: PendingRequest, outcome: Outcome) -> Work[None]:
         """Add all of a request's records to the batch or none, and hold back its response.
 
         The batch is full if the records do not fit; the request then counts as not handled.
@@ -298,8 +298,8 @@ class Controller:
             try:
                 fits = yield from batch.add(outcome.records)
             except SURVIVED as fault:
-                self._faults.caught(f"the records of {asked.name}", fault)
-                self._requests.abandon(asked, UnknownServerError.code)
+                self._faults.caught(f"the records of {request.name}", fault)
+                self._requests.abandon(request, UnknownServerError.code)
                 return
             if not fits and batch.values:
                 batch.is_full = True
@@ -308,7 +308,7 @@ class Controller:
                 parked = outcome.reply(PolicyViolationError.code)
             elif outcome.kraft_version is not None:
                 batch.kraft_version = outcome.kraft_version
-        batch.parked.append((asked, parked))
+        batch.parked.append((request, parked))
 
     def _propose(self, batch: _Batch) -> Work[None]:
         problems = (yield from self._publisher.problems(batch.proposed)) if batch.values else []
@@ -335,8 +335,8 @@ class Controller:
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
-        for asked, _ in batch.parked:
-            asked.queue()
+        for request, _ in batch.parked:
+            request.queue()
         proposal = Proposal(batch.proposed.records, batch.values, batch.kraft_version)
         self._quorum.propose(proposal)
 
@@ -370,24 +370,24 @@ class Controller:
         Its records may still be committed. A client that retries may get, for example,
         TOPIC_ALREADY_EXISTS, as in Kafka.
         """
-        for asked, outcome in batch.parked:
-            if not self._pass_on(asked):
-                self._jobs.respond(asked, partial(_reply, outcome, NotControllerError.code))
+        for request, outcome in batch.parked:
+            if not self._pass_on(request):
+                self._jobs.respond(request, partial(_reply, outcome, NotControllerError.code))
 
     def _refuse(self, batch: _Batch, error_code: int, reason: str) -> None:
         """Fail the requests with the error; several requests are first retried in separate
         batches.
         """
         if batch.proposing_count() > 1:
-            self._waiting.extendleft(asked for asked, _ in reversed(batch.parked))
+            self._waiting.extendleft(request for request, _ in reversed(batch.parked))
             self._alone += len(batch.parked)
             return
         _log.error("metadata records were refused: %s", reason)
         self._release(batch, error_code)
 
     def _release(self, batch: _Batch, error_code: int) -> None:
-        for asked, outcome in batch.parked:
-            self._jobs.respond(asked, partial(_reply, outcome, error_code))
+        for request, outcome in batch.parked:
+            self._jobs.respond(request, partial(_reply, outcome, error_code))
 
 
 def _reply(outcome: Parked, error_code: int) -> Reply:

@@ -142,11 +142,11 @@ class ReplicaDriver:
         self._carry_out(outputs)
         self._handle_all()
 
-    def take(self, asked: AskedQuorum) -> None:
+    def take(self, request: AskedQuorum) -> None:
         """Handle a request of another replica, or one that changes the voters; it is in the table
         of open requests.
         """
-        heard = self._exchange.hear(asked)
+        heard = self._exchange.hear(request)
         if heard is not None:
             now_ms = heard.received_ns // NS_PER_MS
             if heard.leader_at is not None and isinstance(heard.body, BeginQuorumEpoch):

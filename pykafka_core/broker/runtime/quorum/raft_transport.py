@@ -132,27 +132,27 @@ class Exchange:
 
     # Requests of others.
 
-    def hear(self, asked: AskedQuorum) -> Heard | None:
+    def hear(self, request: AskedQuorum) -> Heard | None:
         """Decode a request; None if it already has a response, because it is invalid for this
         quorum.
         """
         try:
-            message = cast("Any", asked.decode())
+            message = cast("Any", request.decode())
         except ProtocolError as error:
-            self._requests.refuse(asked, f"malformed request: {error}")
+            self._requests.refuse(request, f"malformed request: {error}")
             return None
         body = decode_request(self._envelope, message)
         if not isinstance(body, Body):
-            self._respond(asked, body)
+            self._respond(request, body)
             return None
         leader_at = None
         if isinstance(body, BeginQuorumEpoch) and (leader_at := self._address_in(message)):
             # Used until a voter set in the own log has its address.
             self._endpoints.setdefault(body.leader_id, leader_at)
         number = next(self._numbers)
-        self._open[number] = asked, body
-        self._requests.when_over(asked, partial(self._open.pop, number, None))
-        return Heard(asked.caller.received_ns, number, body, leader_at)
+        self._open[number] = request, body
+        self._requests.when_over(request, partial(self._open.pop, number, None))
+        return Heard(request.caller.received_ns, number, body, leader_at)
 
     def learn(self, leader_id: int, at: Endpoint) -> None:
         """Set the address of the leader that this replica follows; it may have changed."""
@@ -195,14 +195,14 @@ class Exchange:
 
     def _send_reply(self, reply: Respond, records: bytes) -> None:
         if reply.number in self._open:
-            asked, body = self._open[reply.number]
+            request, body = self._open[reply.number]
             leader = self._endpoints.get(reply.body.leader_id)
             content = reply.body
             if isinstance(body, FetchSnapshot) and isinstance(content, SnapshotReply):
                 content = self._with_part(body, content)
-            self._respond(asked, encode_reply(body, content, leader, records))
+            self._respond(request, encode_reply(body, content, leader, records))
 
-    def _with_part(self, asked: FetchSnapshot, reply: SnapshotReply) -> SnapshotReply:
+    def _with_part(self, request: FetchSnapshot, reply: SnapshotReply) -> SnapshotReply:
         """Add the requested part of a snapshot.
 
         Kafka never serves the snapshot of the formatted directory either.
@@ -210,31 +210,31 @@ class Exchange:
         if reply.error_code:
             return reply
         error, part = 0, None
-        if asked.snapshot_id.offset <= 0 or not 0 <= asked.snapshot_id.epoch <= EPOCH_MAX:
+        if request.snapshot_id.offset <= 0 or not 0 <= request.snapshot_id.epoch <= EPOCH_MAX:
             error = SnapshotNotFoundError.code
-        elif asked.position < 0:
+        elif request.position < 0:
             error = PositionOutOfRangeError.code
         else:
-            part, error = self._read_part(asked)
+            part, error = self._read_part(request)
         if part is None:
             return reply._replace(error_code=error, snapshot_id=None)
-        return reply._replace(size=part.size, position=asked.position, part=part.data)
+        return reply._replace(size=part.size, position=request.position, part=part.data)
 
-    def _read_part(self, asked: FetchSnapshot) -> tuple[Part | None, int]:
-        bytes_max = min(asked.bytes_max, PART_BYTES_MAX)
+    def _read_part(self, request: FetchSnapshot) -> tuple[Part | None, int]:
+        bytes_max = min(request.bytes_max, PART_BYTES_MAX)
         try:
-            part = self._parts.read(asked.snapshot_id, asked.position, bytes_max)
+            part = self._parts.read(request.snapshot_id, request.position, bytes_max)
         except StorageError as error:
             _log.error("a metadata snapshot cannot be given to another node: %s", error)
             return None, KafkaStorageError.code
         if part is None:
             return None, SnapshotNotFoundError.code
-        if asked.position >= part.size:
+        if request.position >= part.size:
             return None, PositionOutOfRangeError.code
         return part, 0
 
-    def _respond(self, asked: AskedQuorum, message: Message) -> None:
-        self._requests.respond_at_once(asked, message)
+    def _respond(self, request: AskedQuorum, message: Message) -> None:
+        self._requests.respond_at_once(request, message)
 
     # Requests to others.
 

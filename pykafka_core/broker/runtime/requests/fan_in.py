@@ -17,22 +17,22 @@ class FanIn(Generic[R]):
     """The results of a request's parts so far, by index.
 
     Args:
-        asked: The request.
+        request: The request.
         count: Number of its parts.
         reply: Creates the response from all results, in order.
         respond: Sends the response.
     """
 
-    __slots__ = "_asked", "_count", "_reply", "_respond", "_results"
+    __slots__ = "_count", "_reply", "_request", "_respond", "_results"
 
     def __init__(
         self,
-        asked: PendingRequest,
+        request: PendingRequest,
         count: int,
         reply: Callable[[Sequence[R]], Reply],
         respond: Respond,
     ) -> None:
-        self._asked: PendingRequest | None = asked
+        self._request: PendingRequest | None = request
         self._count = count
         self._reply = reply
         self._respond = respond
@@ -42,7 +42,7 @@ class FanIn(Generic[R]):
         """Add the result of a part, unless it already has one; after the last one, the response is
         created.
         """
-        if self._asked is not None:
+        if self._request is not None:
             self._results.setdefault(slot, result)
             self.respond_if_complete()
 
@@ -56,23 +56,23 @@ class FanIn(Generic[R]):
         """The lane of the request, until its response is being created or is dropped; then
         `NO_LANE`.
         """
-        return NO_LANE if self._asked is None else self._asked.lane
+        return NO_LANE if self._request is None else self._request.lane
 
     @property
     def is_over(self) -> bool:
         """Whether the response is being created, or is no longer needed."""
-        return self._asked is None
+        return self._request is None
 
     def respond_if_complete(self) -> None:
         """Respond if all results are there. Callers need this only if there may be no parts."""
-        asked = self._asked
-        if asked is None or len(self._results) < self._count:
+        request = self._request
+        if request is None or len(self._results) < self._count:
             return
-        self._asked = None
+        self._request = None
         results = [self._results[slot] for slot in range(self._count)]
-        self._respond(asked, lambda: self._reply(results))
+        self._respond(request, lambda: self._reply(results))
 
     def drop(self) -> None:
         """Forget the request, because its response is no longer needed."""
-        self._asked = None
+        self._request = None
         self._results.clear()

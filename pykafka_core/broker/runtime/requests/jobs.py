@@ -105,29 +105,29 @@ class Jobs:
     def __len__(self) -> int:
         return sum(len(queue.arrived) for queue in self._queues) + len(self._without_memory)
 
-    def take(self, asked: PendingRequest) -> None:
+    def take(self, request: PendingRequest) -> None:
         """Queue a request whose handler gets the committed image."""
-        self._unread.add(asked)
-        self._new.push(asked.lane, asked.key, (asked, None))
+        self._unread.add(request)
+        self._new.push(request.lane, request.key, (request, None))
 
-    def respond(self, asked: PendingRequest, make: Callable[[], Reply]) -> None:
+    def respond(self, request: PendingRequest, make: Callable[[], Reply]) -> None:
         """Queue a response, or the work that it needs first. The first slice runs at once, while
         `run` has time.
 
         ``make`` is always called at once, even if the response is no longer expected.
         """
-        made = self._requests.made(asked, make)
+        made = self._requests.made(request, make)
         if isinstance(made, ShardCalls):
-            work = self._coordinate(asked, made, self.respond)
+            work = self._coordinate(request, made, self.respond)
         elif isinstance(made, LogCommands):
-            work = self._maintenance.begin(asked, made, self.respond)
+            work = self._maintenance.begin(request, made, self.respond)
         elif made is not None:
-            work = self._send(asked, made)
+            work = self._send(request, made)
         else:
             return
         is_late = self._responses.arrived or self._core.now_ns() >= self._deadline_ns
         if is_late or not advanced(work, self._core, 0):
-            self._responses.push(asked.lane, id(work), (asked, work))
+            self._responses.push(request.lane, id(work), (request, work))
 
     def cancel(self, request_id: int) -> None:
         """Remove the request of a closed connection. A request that has had a slice ends at its
@@ -142,16 +142,16 @@ class Jobs:
         self._deadline_ns = deadline_ns
         now_ns = self._core.now_ns()
         while now_ns < deadline_ns and (taken := self._take()) is not None:
-            queue, (asked, work) = taken
+            queue, (request, work) = taken
             stop_ns = min(now_ns + SLICE_NS, deadline_ns)
             if queue in (self._new, self._large):
                 # The deadline does not turn a short job into a long one.
                 stop_ns = now_ns + FIRST_SLICE_NS
-            work = work or self._decide(asked)
+            work = work or self._decide(request)
             if advanced(work, self._core, stop_ns):
-                self._unread.remove(asked.key)
+                self._unread.remove(request.key)
             else:
-                self._begun.push(asked.lane, id(work), (asked, work))
+                self._begun.push(request.lane, id(work), (request, work))
             # Counts something even if the clock has not advanced, so that the queues take turns.
             queue.used_ns += 1 - now_ns
             now_ns = self._core.now_ns()
@@ -191,29 +191,29 @@ class Jobs:
                     queue.used_ns = least.used_ns
         return least
 
-    def _decide(self, asked: PendingRequest) -> Work[None]:
+    def _decide(self, request: PendingRequest) -> Work[None]:
         """Call the handler, and begin what its outcome requires."""
-        context = partial(self._contexts.committed, asked)
-        outcome = yield from self._requests.decide(asked, context)
+        context = partial(self._contexts.committed, request)
+        outcome = yield from self._requests.decide(request, context)
         if outcome is None:
             return
         if isinstance(outcome, MetadataWrite):
-            assert self._propose is not None, f"{asked.name}: its row is not the controller's"
-            asked.queue()
-            self._propose(self, asked, outcome)
+            assert self._propose is not None, f"{request.name}: its row is not the controller's"
+            request.queue()
+            self._propose(self, request, outcome)
         elif isinstance(outcome, LogCommands):
-            yield from self._maintenance.begin(asked, outcome, self.respond)
+            yield from self._maintenance.begin(request, outcome, self.respond)
         elif isinstance(outcome, ShardCalls):
-            yield from self._coordinate(asked, outcome, self.respond)
+            yield from self._coordinate(request, outcome, self.respond)
         else:
-            yield from self._send(asked, outcome)
+            yield from self._send(request, outcome)
 
-    def _send(self, asked: PendingRequest, response: Message | Work[Made]) -> Work[None]:
+    def _send(self, request: PendingRequest, response: Message | Work[Made]) -> Work[None]:
         """Send a response; if it needs memory first, continue once the memory is reserved."""
-        reserve = yield from self._requests.respond(asked, response)
+        reserve = yield from self._requests.respond(request, response)
         if reserve is not None:
-            again = partial(self._requests.reserve, asked, reserve, self.respond)
-            self._requests.made(asked, again)
+            again = partial(self._requests.reserve, request, reserve, self.respond)
+            self._requests.made(request, again)
 
 
 Propose: TypeAlias = Callable[[Jobs, PendingRequest, MetadataWrite], object]

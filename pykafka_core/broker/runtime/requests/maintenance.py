@@ -58,24 +58,24 @@ class Maintenance:
         self._timers = timers
         self._faults = faults
 
-    def begin(self, asked: PendingRequest, outcome: LogCommands, respond: Respond) -> Work[None]:
+    def begin(self, request: PendingRequest, outcome: LogCommands, respond: Respond) -> Work[None]:
         """Send a request's commands; ``respond`` is called when all have completed, or after the
         timeout.
         """
-        waiting = _Waiting(asked, outcome, respond)
-        self._requests.when_over(asked, partial(self._cancel, waiting))
+        waiting = _Waiting(request, outcome, respond)
+        self._requests.when_over(request, partial(self._cancel, waiting))
         for slot, command in enumerate(outcome.commands):
-            if not self._requests.is_open(asked):
+            if not self._requests.is_open(request):
                 return
             self._send(waiting, slot, command)
             yield
         waiting.fan_in.respond_if_complete()
         if not waiting.fan_in.is_over:
-            asked.park()
-        if outcome.timeout_ms is not None and self._requests.is_open(asked):
+            request.park()
+        if outcome.timeout_ms is not None and self._requests.is_open(request):
             due_ns = self._core.now_ns() + max(outcome.timeout_ms, TIMEOUT_MS_MIN) * 1_000_000
             timer = self._timers.once("maintenance", due_ns, partial(self._time_out, waiting))
-            self._requests.when_over(asked, timer.cancel)
+            self._requests.when_over(request, timer.cancel)
 
     def enforce_retention(self) -> None:
         """Delete records beyond their retention.
@@ -150,6 +150,6 @@ class _Waiting:
 
     __slots__ = "fan_in", "tokens"
 
-    def __init__(self, asked: PendingRequest, outcome: LogCommands, respond: Respond) -> None:
-        self.fan_in = FanIn(asked, len(outcome.commands), outcome.reply, respond)
+    def __init__(self, request: PendingRequest, outcome: LogCommands, respond: Respond) -> None:
+        self.fan_in = FanIn(request, len(outcome.commands), outcome.reply, respond)
         self.tokens: dict[int, int] = {}

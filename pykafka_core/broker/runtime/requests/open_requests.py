@@ -60,136 +60,138 @@ class OpenRequests:
     def __len__(self) -> int:
         return len(self._open)
 
-    def begin(self, asked: PendingRequest) -> None:
+    def begin(self, request: PendingRequest) -> None:
         """Add a request."""
-        self._open[asked.key] = asked
+        self._open[request.key] = request
 
-    def is_open(self, asked: PendingRequest) -> bool:
+    def is_open(self, request: PendingRequest) -> bool:
         """Return whether a response is still expected."""
-        return asked.key in self._open
+        return request.key in self._open
 
-    def when_over(self, asked: PendingRequest, action: Callable[[], object]) -> None:
+    def when_over(self, request: PendingRequest, action: Callable[[], object]) -> None:
         """Call ``action`` when a request ends, or now if it has ended, to cancel what it waits
         for.
         """
-        if asked.key in self._open:
-            self._when_over.setdefault(asked.key, []).append(action)
+        if request.key in self._open:
+            self._when_over.setdefault(request.key, []).append(action)
         else:
             action()
 
-    def decide(self, asked: PendingRequest, context: Callable[[], Context]) -> Work[Outcome | None]:
+    def decide(
+        self, request: PendingRequest, context: Callable[[], Context]
+    ) -> Work[Outcome | None]:
         """Call a request's handler; None if it raised, which ends the request, or if no response is
         expected.
         """
         try:
-            work = asked.decide(context())
+            work = request.decide(context())
             if isinstance(work, OUTCOMES):
                 return work
-            while asked.key in self._open:
+            while request.key in self._open:
                 try:
                     next(work)
                 except StopIteration as end:
                     return cast("Outcome", end.value)
                 yield
         except ProtocolError as error:
-            self.refuse(asked, f"malformed request: {error}")
+            self.refuse(request, f"malformed request: {error}")
         except SURVIVED as fault:
-            self._faults.caught(f"the handler of {asked.name}", fault)
-            self.abandon(asked, UnknownServerError.code)
+            self._faults.caught(f"the handler of {request.name}", fault)
+            self.abandon(request, UnknownServerError.code)
         return None
 
-    def made(self, asked: PendingRequest, make: Callable[[], T]) -> T | None:
+    def made(self, request: PendingRequest, make: Callable[[], T]) -> T | None:
         """Return the result of ``make``; an exception ends the request."""
         try:
             return make()
         except SURVIVED as fault:
-            self._fail(asked, fault)
+            self._fail(request, fault)
             return None
 
     def respond(
-        self, asked: PendingRequest, response: Message | Work[Made]
+        self, request: PendingRequest, response: Message | Work[Made]
     ) -> Work[Reserve | None]:
         """Create a response and send it, while one is expected; an exception closes the connection.
 
         Returns the memory that a response needs first: it is not sent, and needs `reserve`.
         """
         try:
-            work = _sending(asked, response)
-            while asked.key in self._open:
+            work = _sending(request, response)
+            while request.key in self._open:
                 try:
                     next(work)
                 except StopIteration as end:
                     if end.value is None:
-                        self._close(asked)
+                        self._close(request)
                     return cast("Reserve | None", end.value)
                 yield
         except SURVIVED as fault:
-            self._fail(asked, fault)
+            self._fail(request, fault)
         return None
 
-    def respond_at_once(self, asked: PendingRequest, message: Message) -> None:
+    def respond_at_once(self, request: PendingRequest, message: Message) -> None:
         """Encode a response in one step and send it, once it has memory."""
-        reserve = run_to_end(self.respond(asked, message))
+        reserve = run_to_end(self.respond(request, message))
         if reserve is not None:
-            self.reserve(asked, reserve, self._respond_again)
+            self.reserve(request, reserve, self._respond_again)
 
-    def reserve(self, asked: PendingRequest, reserve: Reserve, respond: Respond) -> None:
+    def reserve(self, request: PendingRequest, reserve: Reserve, respond: Respond) -> None:
         """Reserve memory, now or when others release it, and continue with the response.
 
         Args:
-            asked: The request.
+            request: The request.
             reserve: Its response, and the memory that this needs.
             respond: Continues.
         """
 
         def reserved(_: Completed) -> None:
-            respond(asked, reserve.then)
+            respond(request, reserve.then)
 
         token = self._completions.open(reserved)
-        self.when_over(asked, partial(self._completions.cancel, token))
-        if not asked.reserve(token, reserve.bytes):
+        self.when_over(request, partial(self._completions.cancel, token))
+        if not request.reserve(token, reserve.bytes):
             self._completions.complete(token, Completed(0, -1))
 
-    def _respond_again(self, asked: PendingRequest, make: Callable[[], Reply]) -> None:
+    def _respond_again(self, request: PendingRequest, make: Callable[[], Reply]) -> None:
         made = make()
         assert isinstance(made, Message), "a finished response only waited for its memory"
-        self.respond_at_once(asked, made)
+        self.respond_at_once(request, made)
 
-    def respond_encoded(self, asked: RemoteRequest, body: bytes) -> None:
+    def respond_encoded(self, request: RemoteRequest, body: bytes) -> None:
         """Send a response that another node has created, if one is expected."""
-        if asked.key in self._open:
-            asked.respond_encoded(body)
-            self._close(asked)
+        if request.key in self._open:
+            request.respond_encoded(body)
+            self._close(request)
 
-    def _fail(self, asked: PendingRequest, fault: BaseException) -> None:
-        self._faults.caught(f"the response to {asked.name}", fault)
-        self._close(asked)
-        self._abandon(asked, UnknownServerError.code)
+    def _fail(self, request: PendingRequest, fault: BaseException) -> None:
+        self._faults.caught(f"the response to {request.name}", fault)
+        self._close(request)
+        self._abandon(request, UnknownServerError.code)
 
-    def refuse(self, asked: PendingRequest, reason: str) -> None:
+    def refuse(self, request: PendingRequest, reason: str) -> None:
         """Close the connection of an invalid request."""
-        if self._close(asked):
-            self._faults.guard("a refusal", lambda: asked.refuse(reason))
+        if self._close(request):
+            self._faults.guard("a refusal", lambda: request.refuse(reason))
 
-    def abandon(self, asked: PendingRequest, error_code: int) -> None:
+    def abandon(self, request: PendingRequest, error_code: int) -> None:
         """End a request that the broker cannot complete."""
-        if self._close(asked):
-            self._abandon(asked, error_code)
+        if self._close(request):
+            self._abandon(request, error_code)
 
     def cancel(self, request_id: int) -> None:
         """End a request without a response, because the client's connection was closed.
 
         Records that it has already proposed may still be committed.
         """
-        asked = self._open.get(request_id)
-        if asked is not None:
-            self._close(asked)
-            asked.queue()
+        request = self._open.get(request_id)
+        if request is not None:
+            self._close(request)
+            request.queue()
 
     def fail_all(self, error_code: int) -> None:
         """Abandon every request when the broker stops."""
-        for asked in list(self._open.values()):
-            self.abandon(asked, error_code)
+        for request in list(self._open.values()):
+            self.abandon(request, error_code)
 
     def send_replies(self) -> None:
         """Send all responses so far in one call of the core."""
@@ -200,23 +202,23 @@ class OpenRequests:
                 for reply in replies:
                     self._faults.guard("a response", partial(self._core.respond, [reply]))
 
-    def _close(self, asked: PendingRequest) -> bool:
+    def _close(self, request: PendingRequest) -> bool:
         """Remove the request; return whether it was open."""
-        was_open = self._open.pop(asked.key, None) is not None
+        was_open = self._open.pop(request.key, None) is not None
         if was_open:
-            asked.release()
+            request.release()
         if self._when_over:
-            for action in self._when_over.pop(asked.key, ()):
+            for action in self._when_over.pop(request.key, ()):
                 action()
         return was_open
 
-    def _abandon(self, asked: PendingRequest, error_code: int) -> None:
-        self._faults.guard("the end of a request", lambda: asked.abandon(error_code))
+    def _abandon(self, request: PendingRequest, error_code: int) -> None:
+        self._faults.guard("the end of a request", lambda: request.abandon(error_code))
 
 
-def _sending(asked: PendingRequest, response: Message | Work[Made]) -> Work[Reserve | None]:
+def _sending(request: PendingRequest, response: Message | Work[Made]) -> Work[Reserve | None]:
     made = response if isinstance(response, Message) else (yield from response)
     if isinstance(made, Reserve):
         return made
-    work = asked.respond(made)
+    work = request.respond(made)
     return None if work is None else (yield from work)

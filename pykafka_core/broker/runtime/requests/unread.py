@@ -69,17 +69,17 @@ class Unread:
         self._waiting: dict[Hashable, tuple[_Arrivals, int]] = {}
         self._shards: dict[_Shard, _Arrivals] = {}
 
-    def add(self, asked: PendingRequest) -> None:
+    def add(self, request: PendingRequest) -> None:
         """Add a request that waits for its turn."""
-        if asked.lane is NO_LANE:
+        if request.lane is NO_LANE:
             return
-        shard = self._shard_of(asked.lane)
+        shard = self._shard_of(request.lane)
         arrivals = self._shards.get(shard)
         if arrivals is None:
             arrivals = self._shards[shard] = _Arrivals(shard)
         number = next(self._numbers)
-        arrivals.add(asked.caller.received_ns, number)
-        self._waiting[asked.key] = arrivals, number
+        arrivals.add(request.caller.received_ns, number)
+        self._waiting[request.key] = arrivals, number
 
     def remove(self, key: Hashable) -> None:
         """Remove a request that its shard has run, or that has ended."""
