@@ -27,7 +27,7 @@ from pykafka_core.broker.runtime.requests.pending_request import (
     PendingRequest,
     RemoteRequest,
     Replies,
-    admitted,
+    remote_request,
 )
 from pykafka_core.broker.runtime.state_logging import Levels
 from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS
@@ -197,7 +197,7 @@ class Dispatcher:
         if role is not None:
             role.take(event)
             return
-        request = admitted(event, BY_KEY, self._core, self._replies)
+        request = remote_request(event, BY_KEY, self._core, self._replies)
         if request is not None:
             self._dispatch(request)
 

@@ -9,7 +9,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
-from pykafka_core.broker.runtime.requests.pending_request import RemoteRequest, admitted
+from pykafka_core.broker.runtime.requests.pending_request import RemoteRequest, remote_request
 from pykafka_core.broker.runtime.services import Services, create_services
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import RequestTimedOutError
@@ -34,7 +34,7 @@ def _forwarded(
     core.peers.add(("controller", "host", 9093))
     services = create_services(cast("Core", core))
     event = request(id=7, api_key=CREATE_TOPICS, api_version=7, body=b"as the client sent it")
-    asked = admitted(event, BY_KEY, services.core, services.replies)
+    asked = remote_request(event, BY_KEY, services.core, services.replies)
     assert asked is not None
     services.requests.begin(asked)
     channel = ControllerChannel(services, lambda: leader, attempt_ms)

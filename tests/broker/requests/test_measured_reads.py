@@ -428,13 +428,13 @@ def test_results_and_memory_are_released_when_the_request_ends(
     broker, asked = stalled_with_memory(case)
     timers = len(broker.control.timers)
     released: list[object] = []
-    real = RemoteRequest.queue
+    real = RemoteRequest.unreserve
 
-    def queue(self: RemoteRequest) -> None:
+    def unreserve(self: RemoteRequest) -> None:
         released.append(self.key)
         real(self)
 
-    monkeypatch.setattr(RemoteRequest, "queue", queue)
+    monkeypatch.setattr(RemoteRequest, "unreserve", unreserve)
     end(broker, asked)
     assert released.count(asked) == 1
     assert results_held() == before
@@ -509,7 +509,7 @@ def test_memory_that_is_reserved_for_a_response_is_kept_while_the_request_waits(
     assert connection.reserved == 100_000
     assert remote.reserve(2, 200_000)
     assert connection.reserved == 200_000
-    remote.queue()
+    remote.unreserve()
     assert connection.reserved == 0
 
 

@@ -44,7 +44,7 @@ class LargeResponse:
         self.token = token if self.is_scarce else None
         return self.is_scarce
 
-    def queue(self) -> None:
+    def unreserve(self) -> None:
         """Release the memory of a closed connection."""
 
     def release(self) -> None:

@@ -22,7 +22,7 @@ from pykafka_core.broker.runtime.requests.pending_request import (
     LocalRequest,
     PendingRequest,
     RemoteRequest,
-    admitted,
+    remote_request,
 )
 from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
@@ -115,7 +115,7 @@ class ControllerRole:
 
     def take(self, event: "_core.Request") -> None:
         """Handle a request of a controller listener."""
-        request = admitted(event, ROWS, self._services.core, self._services.replies)
+        request = remote_request(event, ROWS, self._services.core, self._services.replies)
         if request is None:
             return
         row = ROWS[event.api_key]

@@ -104,9 +104,9 @@ class EnvelopedRequest:
         """Reserve memory for the envelope of the response."""
         return self._outer.reserve(token, size)
 
-    def queue(self) -> None:
+    def unreserve(self) -> None:
         """Keep only the memory of the envelope."""
-        self._outer.queue()
+        self._outer.unreserve()
 
     def park(self) -> None:
         """Release all memory except for the response, if that is reserved."""

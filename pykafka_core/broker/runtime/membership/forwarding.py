@@ -56,7 +56,7 @@ class Forwarding:
 
     def take(self, request: PendingRequest) -> None:
         """Forward a request that is in the table of open requests."""
-        request.queue()
+        request.unreserve()
         if isinstance(request, RemoteRequest):
             envelope = EnvelopeRequest(
                 request_data=_frame(request),

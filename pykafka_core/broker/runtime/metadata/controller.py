@@ -216,7 +216,7 @@ class Controller:
 
     def take(self, request: PendingRequest) -> None:
         """Queue a request."""
-        request.queue()
+        request.unreserve()
         self._waiting.append(request)
 
     def advance(self, deadline_ns: int) -> None:
@@ -336,7 +336,7 @@ class Controller:
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
         for request, _ in batch.parked:
-            request.queue()
+            request.unreserve()
         proposal = Proposal(batch.proposed.records, batch.values, batch.kraft_version)
         self._quorum.propose(proposal)
 

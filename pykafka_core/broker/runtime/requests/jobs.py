@@ -199,7 +199,7 @@ class Jobs:
             return
         if isinstance(outcome, MetadataWrite):
             assert self._propose is not None, f"{request.name}: its row is not the controller's"
-            request.queue()
+            request.unreserve()
             self._propose(self, request, outcome)
         elif isinstance(outcome, LogCommands):
             yield from self._maintenance.begin(request, outcome, self.respond)

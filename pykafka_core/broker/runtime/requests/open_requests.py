@@ -186,7 +186,7 @@ class OpenRequests:
         request = self._open.get(request_id)
         if request is not None:
             self._close(request)
-            request.queue()
+            request.unreserve()
 
     def fail_all(self, error_code: int) -> None:
         """Abandon every request when the broker stops."""

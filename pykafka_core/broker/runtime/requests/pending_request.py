@@ -98,7 +98,7 @@ class PendingRequest(Protocol):
         when the memory is reserved.
         """
 
-    def queue(self) -> None:
+    def unreserve(self) -> None:
         """Keep only the memory of the undecoded request, while it waits."""
 
     def park(self) -> None:
@@ -217,12 +217,12 @@ class RemoteRequest:
 
     def refuse(self, reason: str) -> None:
         """Close the connection, as Kafka does after a malformed request."""
-        self.queue()
+        self.unreserve()
         self._core.close_connection(self._event.connection, reason)
 
     def abandon(self, error_code: int) -> None:
         """Close the connection, so that the client retries, here or at another broker."""
-        self.queue()
+        self.unreserve()
         self._core.close_connection(self._event.connection, error_of(error_code).text)
 
     def admit(self) -> bool:
@@ -235,13 +235,13 @@ class RemoteRequest:
             if size > UNRESERVED_BYTES_MAX:
                 self._reserved = max(self._reserved, size)
             return False
-        self.queue()
+        self.unreserve()
         self._event.release()
         self._reserved = size
         self._core.reserve_response(token, self._event.id, size)
         return True
 
-    def queue(self) -> None:
+    def unreserve(self) -> None:
         """Release the memory for the decoded request and for the response."""
         self._reserved = 0
         self._event.unreserve()
@@ -257,13 +257,13 @@ class RemoteRequest:
         self._event.release()
 
 
-def admitted(
+def remote_request(
     event: "_core.Request", rows: Mapping[int, Row], core: Core, replies: Replies
 ) -> RemoteRequest | None:
     """Return the request if ``rows`` have its API and version; else close its connection."""
     row = rows.get(event.api_key)
     if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
-        reason = f"API {event.api_key} version {event.api_version} is not answered here"
+        reason = f"API {event.api_key} version {event.api_version} is not served here"
         core.close_connection(event.connection, reason)
         return None
     return RemoteRequest(event, row, core, replies)
@@ -329,7 +329,7 @@ class LocalRequest:
         del token, size
         return False
 
-    def queue(self) -> None:
+    def unreserve(self) -> None:
         """Do nothing."""
 
     def park(self) -> None:
