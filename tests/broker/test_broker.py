@@ -109,7 +109,7 @@ def pool_threads() -> int:
     for task in Path("/proc/self/task").iterdir():
         # A thread may end during the iteration.
         with contextlib.suppress(OSError):
-            count += (task / "comm").read_text().startswith(("pykafka-sync", "pykafka-lane"))
+            count += (task / "comm").read_text().startswith(("pykafka-disk", "pykafka-maint"))
     return count
 
 

@@ -105,7 +105,7 @@ impl Shared {
         state.tasks.push_back(task);
         if state.tasks.len() > state.idle && state.threads.len() < self.threads_max {
             let shared = Arc::clone(self);
-            let name = format!("pykafka-sync-{}", state.threads.len());
+            let name = format!("pykafka-disk-{}", state.threads.len());
             let spawned = thread::Builder::new().name(name).spawn(move || shared.serve());
             match spawned {
                 Ok(thread) => state.threads.push(thread),

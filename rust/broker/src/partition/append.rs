@@ -189,7 +189,7 @@ impl Partition {
         let mut guard = self.lock();
         guard.queue.end_work();
         let reported = guard.appended(log, vec![(queued, result)]).pop();
-        guard.give_right_back(writer);
+        guard.give_token_back(writer);
         reported.map(|(_, outcome)| outcome)
     }
 
@@ -392,7 +392,7 @@ impl PartitionGuard<'_> {
             return None;
         }
         let moment = BlockingPermit::take()?;
-        let writer = self.take_right_at_once()?;
+        let writer = self.take_token_at_once()?;
         queued.validated.take().map(|validated| (validated, writer, moment))
     }
 

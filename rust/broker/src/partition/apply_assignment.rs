@@ -1,5 +1,5 @@
 //! Applies the image to a partition: leadership, following, settings and deletion; and applies ISR
-//! proposals. Also moves the log start offset, for DeleteRecords and retention.
+//! proposals. Also moves the log start offset, for `DeleteRecords` and retention.
 
 use std::sync::Arc;
 

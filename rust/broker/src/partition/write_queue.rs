@@ -1,7 +1,7 @@
 //! The writer token of a partition, and the queue of work that needs it.
 //!
 //! A thread that changes the log's files holds the writer token: a [`WriterToken`], which only
-//! [`Partition::work`], [`Partition::drain`] and [`PartitionGuard::take_right_at_once`] create;
+//! [`Partition::work`], [`Partition::drain`] and [`PartitionGuard::take_token_at_once`] create;
 //! there is at most one at a time. It is not a lock, so no thread waits for it: work is put into
 //! the partition's queue, and the thread with the token does it. If no thread has the token, one
 //! that may wait for disks is started: a thread of the write pool if clients wait, otherwise one of
@@ -132,14 +132,14 @@ impl Partition {
     /// Runs one round if there is work and no thread has the writer token. Work that arrives during
     /// the round goes to the write pool.
     pub(super) fn work(&self, may_wait: &MayWait) {
-        if !self.lock().take_right() {
+        if !self.lock().take_token() {
             return;
         }
         if let Some(begun) = self.round(may_wait, &WriterToken(())) {
             self.run_sync(begun);
         }
         hand_over();
-        if self.lock().keeps_right() {
+        if self.lock().keep_token() {
             self.begin_drain();
         }
     }
@@ -165,7 +165,7 @@ impl Partition {
         let mut begun = None;
         for round in 0.. {
             hand_over();
-            if !self.lock().keeps_right() {
+            if !self.lock().keep_token() {
                 break;
             }
             if let Some(begun) = begun.take() {
@@ -274,7 +274,7 @@ impl PartitionGuard<'_> {
     }
 
     /// Takes the writer token for one append by the current thread, if there is no other work.
-    pub(super) fn take_right_at_once(&mut self) -> Option<WriterToken> {
+    pub(super) fn take_token_at_once(&mut self) -> Option<WriterToken> {
         let is_free = !self.queue.is_taken && !self.has_work();
         self.queue.is_taken |= is_free;
         is_free.then_some(WriterToken(()))
@@ -282,22 +282,22 @@ impl PartitionGuard<'_> {
 
     /// Gives back the token that was taken at once; starts a thread for work that arrived in the
     /// meantime.
-    pub(super) fn give_right_back(&mut self, _: WriterToken) {
-        if self.keeps_right() {
+    pub(super) fn give_token_back(&mut self, _: WriterToken) {
+        if self.keep_token() {
             self.begin_drain();
         }
     }
 
     /// Takes the writer token for the current thread, if no thread has it and there is work.
-    fn take_right(&mut self) -> bool {
+    fn take_token(&mut self) -> bool {
         if self.queue.is_taken {
             return false;
         }
-        self.keeps_right()
+        self.keep_token()
     }
 
     /// Keeps the writer token if there is work; otherwise gives it back.
-    fn keeps_right(&mut self) -> bool {
+    fn keep_token(&mut self) -> bool {
         self.queue.is_taken = self.has_work();
         self.queue.is_taken
     }

@@ -148,18 +148,18 @@ impl Note {
 
     /// Records the arrival of `sent`. Removes earlier batches that were rejected before it, if the
     /// client has abandoned them or if they are appended.
-    fn came(&mut self, sent: Sent) {
+    fn note_arrival(&mut self, sent: Sent) {
         let Some(place) = self.rejected.iter().position(|one| one.is_same_batch(sent)) else {
             return;
         };
-        let comes_again = self.rejected[place].arrival == sent.arrival;
+        let is_resent = self.rejected[place].arrival == sent.arrival;
         let later = self.rejected.split_off(place);
-        self.rejected.retain(|one| !(one.is_before(sent) && (comes_again || one.is_appended)));
+        self.rejected.retain(|one| !(one.is_before(sent) && (is_resent || one.is_appended)));
         self.rejected.extend(later);
     }
 
     /// Records that `sent` was rejected with a retriable error.
-    fn comes_again(&mut self, sent: Sent) -> bool {
+    fn note_rejection(&mut self, sent: Sent) -> bool {
         self.rejected.retain(|one| !one.is_same_batch(sent));
         if self.rejected.len() == REJECTED_MAX {
             self.rejected.remove(0);
@@ -169,7 +169,7 @@ impl Note {
     }
 
     /// Records that `sent` was appended; returns false if no other batch will be resent.
-    fn is_through(&mut self, sent: Sent) -> bool {
+    fn note_append(&mut self, sent: Sent) -> bool {
         self.rejected.retain(|one| one.arrival != sent.arrival);
         for one in self.rejected.iter_mut().filter(|one| one.is_same_batch(sent)) {
             one.is_appended = true;
@@ -179,16 +179,16 @@ impl Note {
 
     /// Handles an out-of-order error for `sent`; returns false if its client gets the error, and so
     /// starts another epoch.
-    fn is_out_of_order(&mut self, sent: Sent) -> bool {
+    fn note_out_of_order(&mut self, sent: Sent) -> bool {
         self.rejected.iter().all(|one| one.arrival != sent.arrival)
     }
 
     /// Records another rejection; returns false if it is unrelated to this note.
-    fn refused_again(&mut self, sent: Sent, error: KafkaError, now_ns: u64) -> bool {
+    fn add_rejection(&mut self, sent: Sent, error: KafkaError, now_ns: u64) -> bool {
         let concerns = self.epoch == sent.epoch && self.holds(now_ns);
         if concerns {
-            self.came(sent);
-            self.comes_again(sent);
+            self.note_arrival(sent);
+            self.note_rejection(sent);
             (self.error, self.at_ns) = (error, now_ns);
         }
         concerns
@@ -217,7 +217,7 @@ impl RetryOrder {
         if note.epoch != sent.epoch || !note.holds(now_ns) {
             return None;
         }
-        note.came(sent);
+        note.note_arrival(sent);
         let first = note.first();
         (!is_before(sent.arrival.base_sequence, first.base_sequence)).then_some(first)
     }
@@ -232,7 +232,7 @@ impl RetryOrder {
         }
         if let Some(note) = notes.get_mut(&sent.producer_id) {
             let is_older = note.epoch > sent.epoch && note.holds(now_ns);
-            if !is_older && !note.refused_again(sent, error, now_ns) {
+            if !is_older && !note.add_rejection(sent, error, now_ns) {
                 *note = Note::of(sent, error, now_ns);
             }
         } else if notes.len() < PRODUCERS_MAX {
@@ -252,7 +252,7 @@ impl RetryOrder {
     ) -> Result<AppendInfo, AppendRefusal> {
         match (&appended, first) {
             (Err(AppendError::BehindRefused), Some(first)) => {
-                self.change(append, Note::comes_again);
+                self.change(append, Note::note_rejection);
                 return Err(first.error.into());
             }
             (Err(AppendError::Storage(error)), _) if error.is_refusal() => {
@@ -261,8 +261,10 @@ impl RetryOrder {
             (Err(AppendError::StaleLeaderEpoch { .. }), _) => {
                 self.note(append, KafkaError::NotLeaderOrFollower, clock);
             }
-            (Ok(_), Some(_)) => self.change(append, Note::is_through),
-            (Err(AppendError::Producer(_)), Some(_)) => self.change(append, Note::is_out_of_order),
+            (Ok(_), Some(_)) => self.change(append, Note::note_append),
+            (Err(AppendError::Producer(_)), Some(_)) => {
+                self.change(append, Note::note_out_of_order);
+            }
             _ => {}
         }
         appended.map_err(AppendRefusal::Log)

@@ -326,16 +326,16 @@ mod tests {
             let is_deleted = |one: &&Arc<Partition>| matches!(one.lock().log, LogSlot::Left(_));
             led.iter().filter(is_deleted).count()
         };
-        let lane_is_free = Arc::new(Mutex::new(()));
-        let held = lane_is_free.lock();
+        let is_free = Arc::new(Mutex::new(()));
+        let held = is_free.lock();
         for _ in 0..32 {
-            let lane_is_free = lane_is_free.clone();
+            let is_free = is_free.clone();
             broker
                 .ctx
                 .partitions
                 .host()
                 .background
-                .push(Urgency::Asked, move |_| drop(lane_is_free.lock()));
+                .push(Urgency::Asked, move |_| drop(is_free.lock()));
         }
         broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
         assert_eq!(deleted(), DELETED_AT_ONCE_MAX);
@@ -377,18 +377,18 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_topic_is_freed_by_the_lane() {
+    fn a_deleted_topic_is_freed_by_maintenance_threads() {
         let mut broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
         let topic = Arc::downgrade(broker.ctx.image.load().topic("t").unwrap());
-        let lane_is_free = Arc::new(Mutex::new(()));
-        let held = lane_is_free.lock();
+        let is_free = Arc::new(Mutex::new(()));
+        let held = is_free.lock();
         for _ in 0..32 {
-            let lane_is_free = lane_is_free.clone();
-            let lane = &broker.ctx.partitions.host().background;
-            lane.push(Urgency::Asked, move |_| drop(lane_is_free.lock()));
+            let is_free = is_free.clone();
+            let threads = &broker.ctx.partitions.host().background;
+            threads.push(Urgency::Asked, move |_| drop(is_free.lock()));
         }
         broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
-        assert!(topic.upgrade().is_some(), "it was freed by who made the step");
+        assert!(topic.upgrade().is_some(), "the caller of the step freed it");
         drop(held);
         broker.wait_idle();
         assert!(topic.upgrade().is_none());

@@ -97,7 +97,7 @@ impl Shared {
     /// Runs `run` on a new thread, or on the caller's if that cannot be started.
     fn spawn(self: &Arc<Self>, run: fn(&Arc<Shared>)) {
         let shared = self.clone();
-        let name = "pykafka-lane".to_owned();
+        let name = "pykafka-maint".to_owned();
         if thread::Builder::new().name(name).spawn(move || run(&shared)).is_err() {
             run(self);
         }
@@ -107,7 +107,7 @@ impl Shared {
         let working = Working(self);
         while let Some(command) = self.next() {
             hand_over();
-            command(&MayWait::on_the_lane());
+            command(&MayWait::on_maintenance_thread());
             hand_over();
             self.state.lock().ended += 1;
         }

@@ -31,7 +31,7 @@ impl MayWait {
     }
 
     /// For a worker of the background queue.
-    pub(in crate::partition) fn on_the_lane() -> MayWait {
+    pub(in crate::partition) fn on_maintenance_thread() -> MayWait {
         MayWait(())
     }
 }
