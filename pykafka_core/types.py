@@ -31,6 +31,10 @@ _RESERVED_IDS: Final = 100
 _DASH = 62
 """The six bits that URL-safe base64 encodes as ``-``."""
 
+NS_PER_MS: Final = 1_000_000
+FOREVER_NS: Final = 2**62
+"""Later than any deadline on a clock in nanoseconds: 146 years."""
+
 NO_AUTHORIZED_OPERATIONS: Final = -(2**31)
 """Value of an authorized-operations field that was not requested."""
 

@@ -4,8 +4,8 @@ from collections.abc import Hashable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import count
 
-FOREVER_NS = 2**62
-NS_PER_MS = 1_000_000
+from pykafka_core.types import FOREVER_NS
+
 _STALE_MIN = 64
 
 

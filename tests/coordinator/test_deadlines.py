@@ -5,7 +5,8 @@ from collections.abc import Hashable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_core.coordinator.deadlines import _STALE_MIN, FOREVER_NS, Deadlines
+from pykafka_core.coordinator.deadlines import _STALE_MIN, Deadlines
+from pykafka_core.types import FOREVER_NS
 
 keys = st.sampled_from("abcd")
 moments = st.integers(0, 30)

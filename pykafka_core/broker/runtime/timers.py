@@ -10,9 +10,8 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.types import FOREVER_NS, NS_PER_MS
 
-NS_PER_MS = 1_000_000
-FOREVER_NS = 2**62
 CANCELLED_MIN = 64
 """Minimum number of cancelled timers that are removed from the heap before they are due."""
 

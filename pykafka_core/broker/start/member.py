@@ -35,7 +35,6 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.quorum.raft_transport import Exchange
 from pykafka_core.broker.runtime.services import create_services
-from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.start.control_plane import MemberParts, assemble
 from pykafka_core.broker.start.joining import Latch
@@ -63,6 +62,7 @@ from pykafka_core.quorum.events import LogCleaned, SnapshotTaken
 from pykafka_core.quorum.log.state import NO_VOTERS, LogState
 from pykafka_core.quorum.values import FETCH_WAIT_MS_MAX, QuorumConfig, ReplicaKey
 from pykafka_core.quorum.wire.envelope import Endpoint, Envelope
+from pykafka_core.types import NS_PER_MS
 
 _log = GuardedLogger(__name__)
 

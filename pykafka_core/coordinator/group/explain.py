@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
@@ -17,6 +16,7 @@ from pykafka_core.coordinator.group.consumer.member import ConsumerGroupState, M
 from pykafka_core.coordinator.group.history import Event, What
 from pykafka_core.coordinator.group.offsets.deleted_topics import current_offsets
 from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.types import NS_PER_MS
 
 MEMBERS_MAX = 1_000
 OFFSETS_MAX = 10_000

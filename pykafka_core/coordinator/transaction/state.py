@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from sys import getsizeof
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS, Deadlines
+from pykafka_core.coordinator.deadlines import Deadlines
 from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.coordinator.transaction.records import transaction_record
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
@@ -19,6 +19,7 @@ from pykafka_core.errors import (
     InvalidRequestError,
     PolicyViolationError,
 )
+from pykafka_core.types import NS_PER_MS
 
 BYTES_MAX = 16 * 1024 * 1024
 """Memory limit for all transactions of a shard: some 30,000 ids. Kafka has no limit; without one,

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.timers import CANCELLED_MIN, FOREVER_NS, Timer, Timers
+from pykafka_core.broker.runtime.timers import CANCELLED_MIN, Timer, Timers
+from pykafka_core.types import FOREVER_NS
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from pykafka_core.broker.runtime.coordinators.shard_host import (
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.load_backoff import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.coordinator.deadlines import FOREVER_NS, Deadlines
+from pykafka_core.coordinator.deadlines import Deadlines
 from pykafka_core.coordinator.shard import (
     BatchFullError,
     CoordinatorResult,
@@ -37,6 +37,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.outcome import run_to_end
 from pykafka_core.metadata.health import Replicas, State
+from pykafka_core.types import FOREVER_NS
 from tests.support.simulated.fake_core import FakeCore, ImageDelta, PartitionImage, TopicImage
 
 TOPIC_ID = b"internal topic  "

@@ -11,10 +11,10 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.requests.pending_request import RemoteRequest, remote_request
 from pykafka_core.broker.runtime.services import Services, create_services
-from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import RequestTimedOutError
 from pykafka_core.handlers.registry import BY_KEY
 from pykafka_core.quorum.wire.envelope import Endpoint
+from pykafka_core.types import NS_PER_MS
 from tests.support.simulated.fake_core import FakeCore, request
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from pykafka_core.broker.runtime.requests.lanes import (
 )
 from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
 from pykafka_core.broker.runtime.requests.unread import FORGOTTEN_MAX, Unread
-from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.errors import UnknownMemberIdError
 from pykafka_core.handlers.registry import BY_KEY
@@ -42,7 +41,7 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
 )
-from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
+from pykafka_core.types import FOREVER_NS, GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.broker.control.test_slices import TickingCore
 from tests.handlers.group_requests import broker_with_coordinator, join_request, joined
 from tests.support.calls import counting_calls

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.group.classic.due import arm_loaded, run_due
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.heartbeat import heartbeat
@@ -27,6 +26,7 @@ from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     SyncGroupResponse,
 )
+from pykafka_core.types import FOREVER_NS
 
 
 class NoTopics:

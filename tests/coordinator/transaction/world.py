@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection
 from functools import partial
 from itertools import count
 
-from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.shard import CoordinatorResult, KeyValue, Waiter
 from pykafka_core.coordinator.transaction.add_partitions import add_partitions
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
@@ -24,6 +23,7 @@ from pykafka_core.coordinator.transaction.transaction_shard import TransactionSh
 from pykafka_core.coordinator.transaction.verify_partitions import verify_partitions
 from pykafka_core.errors import KafkaError
 from pykafka_core.protocol.messages import EndTxnResponse, InitProducerIdResponse
+from pykafka_core.types import FOREVER_NS
 
 MS = 1_000_000
 HOUR_MS = 3_600_000

@@ -33,7 +33,6 @@ from pykafka_core.broker.runtime.load_backoff import Reloads
 from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timer, Timers
 from pykafka_core.broker.safe_logging import SURVIVED, GuardedLogger
-from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.shard import (
     CoordinatorResult,
     KeyValue,
@@ -65,7 +64,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.outcome import Work
 from pykafka_core.metadata.health import Replicas
-from pykafka_core.types import PartitionId
+from pykafka_core.types import FOREVER_NS, PartitionId
 
 S = TypeVar("S", bound=Shard)
 

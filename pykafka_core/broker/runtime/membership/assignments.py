@@ -22,7 +22,6 @@ from pykafka_core.broker.runtime.membership.resignation import (
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.services import Services
 from pykafka_core.broker.runtime.time_slice import TIME_SLICE_NS, advanced
-from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.handlers.outcome import Work
 from pykafka_core.metadata.directories import LOST
@@ -34,7 +33,7 @@ from pykafka_core.protocol.messages import (
     AssignReplicasToDirsResponse,
     Message,
 )
-from pykafka_core.types import PartitionId
+from pykafka_core.types import NS_PER_MS, PartitionId
 
 if TYPE_CHECKING:
     from pykafka_core import _core

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.interbroker.broker_channel import lower_version
 from pykafka_core.broker.runtime.services import Services
-from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import NotControllerError
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
 from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum.wire.envelope import Endpoint
+from pykafka_core.types import NS_PER_MS
 
 if TYPE_CHECKING:
     from pykafka_core._core import Replied

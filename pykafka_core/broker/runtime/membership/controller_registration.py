@@ -16,7 +16,6 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.services import Services
-from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.cluster.controller_registration import LEVEL_MIN
@@ -27,6 +26,7 @@ from pykafka_core.protocol.messages import (
     ControllerRegistrationResponse,
     Message,
 )
+from pykafka_core.types import NS_PER_MS
 
 REGISTRATION = ControllerApi(70, (0, 0))
 PURPOSE = "registration"

@@ -25,7 +25,7 @@ from pykafka_core.broker.runtime.requests.pending_request import (
     remote_request,
 )
 from pykafka_core.broker.runtime.services import Services
-from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
+from pykafka_core.broker.runtime.timers import Timer
 from pykafka_core.errors import InvalidRequestError, NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one
 from pykafka_core.handlers.context import ActiveController, Context
@@ -49,6 +49,7 @@ from pykafka_core.protocol.messages import (
     EnvelopeResponse,
     Message,
 )
+from pykafka_core.types import NS_PER_MS
 
 if TYPE_CHECKING:
     from pykafka_core import _core

@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerChannel,
 )
 from pykafka_core.broker.runtime.services import Services
-from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
+from pykafka_core.broker.runtime.timers import Timer
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import (
@@ -37,6 +37,7 @@ from pykafka_core.protocol.messages import (
     BrokerRegistrationResponse,
     Message,
 )
+from pykafka_core.types import NS_PER_MS
 
 REGISTRATION = ControllerApi(62, (0, 4))
 HEARTBEAT = ControllerApi(63, (0, 2))

@@ -19,7 +19,7 @@ from pykafka_core.broker.runtime.quorum.raft_transport import AskedQuorum, Excha
 from pykafka_core.broker.runtime.quorum.snapshot_install import Installation
 from pykafka_core.broker.runtime.quorum.state_writes import StateWrites, Write
 from pykafka_core.broker.runtime.services import Services
-from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
+from pykafka_core.broker.runtime.timers import Timer
 from pykafka_core.broker.safe_logging import GuardedLogger
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
 from pykafka_core.broker.storage.voters import quorum_records_of, voter_set_of
@@ -34,6 +34,7 @@ from pykafka_core.quorum.static_voters import static_ids
 from pykafka_core.quorum.transition import HELD_MAX
 from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import Endpoint
+from pykafka_core.types import NS_PER_MS
 
 _log = GuardedLogger(__name__)
 

@@ -6,9 +6,9 @@ from itertools import count
 
 from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.broker.runtime.requests.pending_request import PendingRequest
-from pykafka_core.coordinator.deadlines import FOREVER_NS
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.metadata.image.image import Topic
+from pykafka_core.types import FOREVER_NS
 
 FORGOTTEN_MAX = 64
 """Removed requests that one call forgets."""

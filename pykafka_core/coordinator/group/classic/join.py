@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import ClassicGroup, selected_protocol
 from pykafka_core.coordinator.group.classic.member import (
     REASON_LENGTH_MAX,
@@ -41,6 +40,7 @@ from pykafka_core.errors import (
     UnknownServerError,
 )
 from pykafka_core.protocol.messages import JoinGroupResponse
+from pykafka_core.types import NS_PER_MS
 
 MEMBER_ID_VERSION = 4
 """From this version on a dynamic member first receives its id, and then joins with it (KIP-394)."""

@@ -6,7 +6,6 @@ not joined are removed, a protocol is selected, and the pending JoinGroup reques
 with the new generation. An empty group first waits for more members.
 """
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import ClassicGroup, InitialDelay
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.records import group_record
@@ -21,6 +20,7 @@ from pykafka_core.errors import (
     UnknownMemberIdError,
 )
 from pykafka_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
+from pykafka_core.types import NS_PER_MS
 
 WAIT_AGAIN_MIN_MS = 1_000
 """Minimum time to wait again for static members: clients may send a rebalance timeout of 0 or less.

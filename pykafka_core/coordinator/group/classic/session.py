@@ -2,12 +2,12 @@
 
 from sys import getsizeof
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.keys import Due, DueInGroup
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.member_memory import Share
 from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.types import NS_PER_MS
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
 """Maximum time that a JoinGroup of a new member waits

@@ -2,7 +2,6 @@
 (``classicGroupJoinToConsumerGroup``).
 """
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.group_update import Draft
@@ -51,6 +50,7 @@ from pykafka_core.protocol.messages import (
     JoinGroupResponse,
     SyncGroupResponse,
 )
+from pykafka_core.types import NS_PER_MS
 
 
 def join_consumers(

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.records import group_tombstone
 from pykafka_core.coordinator.group.classic.session import drop_pending_member
@@ -19,6 +18,7 @@ from pykafka_core.coordinator.group.offsets.records import offset_tombstones
 from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed, TopicPartition
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import CoordinatorResult
+from pykafka_core.types import NS_PER_MS
 
 EXPIRY = "offsets expiry"
 """Key of the deadline."""

@@ -4,11 +4,11 @@ All ids are searched at an interval, some in each turn. Ids with an open or prep
 not expire.
 """
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.coordinator.transaction.records import transaction_tombstone
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.timers.keys import EXPIRY
+from pykafka_core.types import NS_PER_MS
 
 SEARCHED_MAX = 1_000
 """Ids that a turn searches: about a millisecond."""

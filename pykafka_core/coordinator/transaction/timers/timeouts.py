@@ -4,13 +4,13 @@
 Kafka searches for them at an interval; here each has a deadline.
 """
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.shard import CoordinatorResult
 from pykafka_core.coordinator.transaction.prepare import fence
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.states import TransactionState
 from pykafka_core.coordinator.transaction.timers.keys import Timeout
 from pykafka_core.errors import KafkaError
+from pykafka_core.types import NS_PER_MS
 
 
 def arm_timeouts(state: Transactions, result: CoordinatorResult) -> None:

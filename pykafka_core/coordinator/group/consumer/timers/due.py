@@ -1,6 +1,5 @@
 """Deadlines in consumer groups."""
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.consumer.leave import remove_members
 from pykafka_core.coordinator.group.consumer.member import MemberState
 from pykafka_core.coordinator.group.consumer.timers.keys import ConsumerDue
@@ -11,6 +10,7 @@ from pykafka_core.coordinator.group.consumer.timers.session import touch, watch_
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import BatchFullError, CoordinatorResult
+from pykafka_core.types import NS_PER_MS
 
 RETRY_MS = 5_000
 """Delay before the removal of a member is retried if its records did not fit: ``max.message.bytes``

@@ -2,7 +2,6 @@
 partitions.
 """
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.consumer.member import (
     LEAVE_STATIC_EPOCH,
     ConsumerMember,
@@ -10,6 +9,7 @@ from pykafka_core.coordinator.group.consumer.member import (
 )
 from pykafka_core.coordinator.group.consumer.timers.keys import ConsumerDue, DueInConsumerGroup
 from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.types import NS_PER_MS
 
 
 def touch(state: GroupState, group_id: str, member_id: str, now_ns: int, timeout_ms: int) -> None:
