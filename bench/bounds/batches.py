@@ -5,13 +5,14 @@ import struct
 from functools import cache
 from random import Random
 
+import lz4.frame  # type: ignore[import-untyped]
 import snappy  # type: ignore[import-untyped]
 import zstandard
 
 from pykafka_core._core import crc32c
 
 MIB = 1 << 20
-GZIP, SNAPPY, ZSTD = 1, 2, 4
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 NOW_MS = 1_700_000_000_000
 _EMPTY_RECORD = b"\x0c\0\0\0\1\1\0"
 """It has offset delta 0, and no key, value or headers."""
@@ -49,14 +50,20 @@ def snappy_bomb(size: int) -> bytes:
 
 
 @cache
-def empty_records(count: int) -> bytes:
-    """Return a valid gzip batch of records with equal offsets, which is rewritten as a whole."""
-    return _batch(GZIP, gzip.compress(_EMPTY_RECORD * count, 9), count)
+def empty_records(count: int, codec: int = GZIP) -> bytes:
+    """Return a valid batch of records with equal offsets, which is rewritten as a whole."""
+    records = _EMPTY_RECORD * count
+    compressed = gzip.compress(records, 9) if codec == GZIP else _lz4(records)
+    return _batch(codec, compressed, count)
 
 
 def _bomb(codec: int, records: bytes) -> bytes:
     """Return a batch with one of two announced records: it is rejected after it was fully read."""
     return _batch(codec, records, 2)
+
+
+def _lz4(data: bytes) -> bytes:
+    return bytes(lz4.frame.compress(data, block_linked=False))
 
 
 def _zstd(data: bytes) -> bytes:

@@ -16,7 +16,7 @@ return_freed_memory()
 memory_max, data = int(sys.argv[1]), sys.argv[2]
 with Broker(Path(data) if data else None, memory_max=memory_max, durability="os" if data else "memory") as broker:
     broker.create_topic("orders")
-    for number in range(10):
+    for number in range(int(sys.argv[3])):
         broker.create_topic(f"wide-{number}", partitions=3_000)
     gc.freeze()
     print(broker.bootstrap_servers, flush=True)
@@ -48,12 +48,14 @@ def _status(pid: int, name: str) -> int:
 
 
 @contextmanager
-def measured(memory_max: int, data: Path | None = None) -> Iterator[Measured]:
-    """Serve ``orders`` (one partition) and ten topics of 3,000 partitions, on disk or in memory.
+def measured(
+    memory_max: int, data: Path | None = None, wide_topics: int = 10
+) -> Iterator[Measured]:
+    """Serve ``orders`` (one partition) and topics of 3,000 partitions, on disk or in memory.
 
     Logs in memory have a separate limit, which is as large.
     """
-    command = [sys.executable, "-c", _PROGRAM, str(memory_max), str(data or "")]
+    command = [sys.executable, "-c", _PROGRAM, str(memory_max), str(data or ""), str(wide_topics)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None

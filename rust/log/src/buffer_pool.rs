@@ -17,9 +17,6 @@ const KEPT_BYTES_MIN: usize = 16 << 10;
 /// read: LZ4 blocks are not larger.
 const SMALL_BYTES_MAX: usize = 4 << 20;
 
-/// Decompressed size up to which a batch may be processed by a thread that must not wait long.
-const BRIEF_BYTES_MAX: usize = 256 << 10;
-
 /// A bounded pool of initialised buffers, and of the memory that validation needs.
 #[derive(Debug)]
 pub struct BufferPool {
@@ -97,14 +94,15 @@ impl BufferPool {
     }
 
     /// Does the same without blocking. Returns `None` for a batch that decompresses to more than
-    /// [`BRIEF_BYTES_MAX`], or while all scratches are in use.
+    /// `bytes_max`, or while all scratches are in use.
     pub(crate) fn inflate_briefly<T>(
         &self,
         limits: Limits,
+        bytes_max: usize,
         work: impl FnOnce(Limits, &mut Scratch) -> Result<T, ValidateError>,
     ) -> Result<Option<T>, ValidateError> {
         let Some(mut lent) = self.try_lend() else { return Ok(None) };
-        inflate_within(BRIEF_BYTES_MAX, limits, |brief| work(brief, &mut lent.scratch))
+        inflate_within(bytes_max, limits, |brief| work(brief, &mut lent.scratch))
     }
 
     /// Does the same as [`BufferPool::inflate_small`] for a look-up in a stored batch, whose
@@ -292,7 +290,7 @@ mod tests {
     #[test]
     fn brief_decompression_does_not_wait_for_a_buffer() {
         let pool = BufferPool::new(0, 0);
-        let briefly = || pool.inflate_briefly(Limits::default(), |_, _| Ok(()));
+        let briefly = || pool.inflate_briefly(Limits::default(), 1, |_, _| Ok(()));
         let nested = pool.inflate_small(Limits::default(), |_, _| briefly());
         assert_eq!(nested, Ok(Some(None)));
         assert_eq!(briefly(), Ok(Some(())));

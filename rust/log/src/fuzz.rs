@@ -68,6 +68,7 @@ pub fn fuzz_validate(data: &[u8]) {
         batch_bytes_max: 1 << 20,
         limits: Limits { bytes_max: 1 << 20, ratio_max: 1000, ..Limits::NONE },
         origin: AppendOrigin::Client,
+        rebuilds: true,
     };
     let mut bytes = batch.to_vec();
     let mut scratch = Scratch::default();

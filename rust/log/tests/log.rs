@@ -55,6 +55,7 @@ fn batches_get_offsets_and_are_read_unchanged() {
 
 #[test]
 fn brief_validation_has_the_result_of_validation_or_changes_nothing() {
+    const BRIEF: usize = 256 << 10;
     let (log, _) = Bench { config: LogConfig::default(), ..Bench::default() }.open(true);
     for compression in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd]
     {
@@ -65,7 +66,7 @@ fn brief_validation_has_the_result_of_validation_or_changes_nothing() {
             let mut bytes = Vec::new();
             builder.build(&mut bytes).unwrap();
             let (mut brief, mut full) = (bytes.clone(), bytes.clone());
-            let validated = log.validate_briefly(&mut brief, AppendOrigin::Client).unwrap();
+            let validated = log.validate_briefly(&mut brief, AppendOrigin::Client, BRIEF).unwrap();
             assert_eq!(validated.is_some(), is_brief, "{compression:?}, {value_bytes}");
             let expected = log.validate(&mut full, AppendOrigin::Client).unwrap();
             assert!(validated.is_none_or(|validated| validated == expected));

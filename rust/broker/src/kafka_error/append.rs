@@ -39,9 +39,10 @@ fn of_invalid(error: &ValidateError) -> KafkaError {
             KafkaError::MessageTooLarge
         }
         ValidateError::Rejected(_) if error.is_invalid_timestamp() => KafkaError::InvalidTimestamp,
-        ValidateError::Undecodable(_) | ValidateError::Rewrite(_) | ValidateError::Cancelled(_) => {
-            KafkaError::UnknownServerError
-        }
+        ValidateError::Undecodable(_)
+        | ValidateError::Rebuild
+        | ValidateError::Rewrite(_)
+        | ValidateError::Cancelled(_) => KafkaError::UnknownServerError,
         ValidateError::BaseOffset(_)
         | ValidateError::OffsetRange(_)
         | ValidateError::Count(_)

@@ -19,6 +19,7 @@ pub(crate) mod queued;
 pub(in crate::partition) mod retry_order;
 mod verification;
 
+use std::mem;
 use std::sync::Arc;
 
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, Log, Validated};
@@ -41,9 +42,13 @@ use crate::partition::write_queue::queue::WriterToken;
 /// thread writes a larger one while this thread receives the next.
 const WRITTEN_AT_ONCE_BYTES_MAX: usize = 96 << 10;
 
-/// Compressed batches of one request that the connection's thread validates itself. Another thread
-/// validates the others while this thread receives the next request.
-const INFLATED_AT_ONCE_MAX: usize = 8;
+/// Decompressed bytes of one request whose batches the connection's thread validates itself, which
+/// takes about a millisecond. Another thread validates the others while this thread serves other
+/// connections.
+pub(crate) const INFLATED_AT_ONCE_BYTES_MAX: usize = 256 << 10;
+
+/// A smaller batch counts as this many bytes.
+const INFLATED_BYTES_MIN: usize = INFLATED_AT_ONCE_BYTES_MAX / 8;
 
 impl Append {
     fn options(&self, leader_epoch: LeaderEpoch, first: Option<FirstRejected>) -> AppendOptions {
@@ -63,13 +68,27 @@ impl Partition {
     /// Returns the outcome if it is known at once. Otherwise the waiter is notified exactly once,
     /// unless it is removed. Never waits for the disk.
     pub fn append(&self, append: Append) -> Option<AppendOutcome> {
-        match self.try_append(append) {
+        self.append_within(append, &mut 0)
+    }
+
+    /// Appends as [`Partition::append`] does, and may decompress up to `inflatable` bytes on this
+    /// thread, which are deducted.
+    pub(crate) fn append_within(
+        &self,
+        append: Append,
+        inflatable: &mut usize,
+    ) -> Option<AppendOutcome> {
+        match self.try_append(append, inflatable) {
             Ok(outcome) => outcome,
             Err(refusal) => Some(Err(refusal)),
         }
     }
 
-    fn try_append(&self, mut append: Append) -> Result<Option<AppendOutcome>, AppendRefusal> {
+    fn try_append(
+        &self,
+        mut append: Append,
+        inflatable: &mut usize,
+    ) -> Result<Option<AppendOutcome>, AppendRefusal> {
         let (log, config, is_idle) = {
             let mut guard = self.lock();
             guard.raise_leader_epoch(append.leader_epoch);
@@ -79,8 +98,8 @@ impl Partition {
         let is_plain = config.validates_in_place(&append.batch);
         let validated = match &log {
             Some(log) if is_plain => Some(log.validate(&mut append.batch, append.origin)),
-            Some(log) if is_idle && config.validates_briefly(&append.batch) => {
-                inflate_here(log, &mut append)
+            Some(log) if is_idle && *inflatable > 0 && config.validates_briefly(&append.batch) => {
+                inflate_here(log, &mut append, inflatable)
             }
             _ => None,
         };
@@ -290,12 +309,24 @@ impl Partition {
 
 /// Validates a small compressed batch on the thread of its connection, which costs less than
 /// another thread does. `None` if that may take long, or if the thread may not wait.
-fn inflate_here(log: &Log, append: &mut Append) -> Option<Result<Validated, AppendError>> {
-    if append.slot >= INFLATED_AT_ONCE_MAX {
-        return None;
-    }
+///
+/// Deducts the size from `inflatable`, the bytes that the request may still decompress here: all of
+/// them if the batch is not valid or not small.
+fn inflate_here(
+    log: &Log,
+    append: &mut Append,
+    inflatable: &mut usize,
+) -> Option<Result<Validated, AppendError>> {
     let moment = BlockingPermit::take()?;
-    moment.wait(|| log.validate_briefly(&mut append.batch, append.origin)).transpose()
+    let bytes_max = mem::take(inflatable);
+    let validated = moment
+        .wait(|| log.validate_briefly(&mut append.batch, append.origin, bytes_max))
+        .transpose()?;
+    if let Ok(validated) = &validated {
+        let used = validated.uncompressed_size.max(INFLATED_BYTES_MIN);
+        *inflatable = bytes_max.saturating_sub(used);
+    }
+    Some(validated)
 }
 
 /// Like [`PartitionGuard::appended`], without a log.

@@ -8,7 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use pykafka_log::{AppendOrigin, Durability};
-use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, ProducerId};
+use pykafka_record::{
+    BatchOptions, Compression, HEADER_SIZE, LeaderEpoch, ProducerEpoch, ProducerId, compress,
+    crc32c,
+};
 use pykafka_wire::{ApiKey, Records, fetch, list_offsets, metadata, produce};
 use tokio::task::JoinHandle;
 
@@ -324,6 +327,22 @@ fn compressed(compression: Compression, value: &str) -> Vec<u8> {
     batch_with(BatchOptions { compression, ..BatchOptions::default() }, &[value])
 }
 
+/// A batch of two records with the same offset: the broker has to compress it again.
+fn compressed_with_equal_offsets() -> Vec<u8> {
+    let one = batch_with(BatchOptions::default(), &["a"]);
+    let (mut bytes, mut payload) = (one[..HEADER_SIZE].to_vec(), Vec::new());
+    compress(Compression::Lz4, None, &one[HEADER_SIZE..].repeat(2), &mut payload).unwrap();
+    bytes.extend(payload);
+    let size = bytes.len() as i32 - 12;
+    bytes[8..12].copy_from_slice(&size.to_be_bytes());
+    bytes[21..23].copy_from_slice(&3i16.to_be_bytes());
+    bytes[23..27].copy_from_slice(&1i32.to_be_bytes());
+    bytes[57..61].copy_from_slice(&2i32.to_be_bytes());
+    let crc = crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    bytes
+}
+
 /// Number of tasks of the write pool that a request of a network thread submits.
 fn pool_tasks(broker: &Arc<Broker>, partitions: i32, records: &[u8]) -> u64 {
     let begun = || broker.ctx.partitions.host().writers.begun();
@@ -358,7 +377,12 @@ fn connection_threads_decompress_only_small_batches_and_few_of_a_request() {
         let large = compressed(Compression::Lz4, &"v".repeat(300_000));
         assert!(large.len() < 10_000);
         assert_eq!(pool_tasks(&broker, 1, &large), 1);
+        assert_eq!(pool_tasks(&broker, 1, &compressed_with_equal_offsets()), 1);
         assert!(pool_tasks(&broker, 20, &small) >= 12);
+        // Together they take as long as one batch of the maximum size.
+        let half = compressed(Compression::Lz4, &"v".repeat(140_000));
+        while pool_tasks(&broker, 1, &half) != 0 {}
+        assert!(pool_tasks(&broker, 8, &half) >= 7);
         let other_codec = Broker::in_memory().with_topic(1, &[("compression.type", "zstd")]);
         assert_eq!(pool_tasks(&Arc::new(other_codec), 1, &small), 1);
     });

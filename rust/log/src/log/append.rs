@@ -89,8 +89,8 @@ impl Log {
     }
 
     /// Validates as [`Log::validate`] does, but returns `None` for a batch that decompresses to
-    /// more than 256 KiB, or if other threads use all buffers. Then `bytes` is unchanged. Takes a
-    /// fraction of a millisecond, unless the batch must be rebuilt.
+    /// more than `inflated_bytes_max` or must be rebuilt, or if other threads use all buffers. Then
+    /// `bytes` is unchanged. Takes about a millisecond for 256 KiB.
     ///
     /// # Errors
     /// Those of [`Log::validate`].
@@ -98,13 +98,20 @@ impl Log {
         &self,
         bytes: &mut [u8],
         origin: AppendOrigin,
+        inflated_bytes_max: usize,
     ) -> Result<Option<Validated>, AppendError> {
         let rules = validate_rules(&self.config(), origin);
         let now_ms = self.shared.clock.now_ms();
-        let validated = self.shared.buffers.inflate_briefly(rules.limits, |limits, scratch| {
-            let rules = ValidateRules { limits, ..rules };
+        let validate = |limits, scratch: &mut Scratch| {
+            let rules = ValidateRules { limits, rebuilds: false, ..rules };
             validate::validate(bytes, &rules, now_ms, scratch, &Cancellation::default())
-        })?;
+        };
+        let buffers = &self.shared.buffers;
+        let validated = match buffers.inflate_briefly(rules.limits, inflated_bytes_max, validate) {
+            // It takes longer, and the new batch may be many times larger than the one in `bytes`.
+            Err(ValidateError::Rebuild) => None,
+            validated => validated?,
+        };
         validated.map(|validated| self.check_fits_segment(validated)).transpose()
     }
 
@@ -278,6 +285,7 @@ fn validate_rules(config: &LogConfig, origin: AppendOrigin) -> ValidateRules {
         batch_bytes_max: config.max_message_bytes as usize,
         limits: config.limits(Limits::default()),
         origin,
+        rebuilds: true,
     }
 }
 

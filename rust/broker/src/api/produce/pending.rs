@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::network::outcome::Outcome;
 use crate::partition::Partition;
+use crate::partition::append::INFLATED_AT_ONCE_BYTES_MAX;
 use crate::partition::append::outcome::AppendOutcome;
 use crate::partition::append::queued::Append;
 use crate::partition::purgatory::Parked;
@@ -112,20 +113,23 @@ pub(super) struct Appends {
     outcomes: Arc<Outcomes>,
     waiter: Arc<dyn AckWaiter>,
     places: Vec<ResponsePosition>,
+    /// Bytes that may still be decompressed on the current thread.
+    inflatable: usize,
 }
 
 impl Appends {
     pub(super) fn new(acks: Acks, conn: &ConnectionInfo) -> Appends {
         let outcomes = Arc::new(Outcomes { parked: Parked::new(0), due: Mutex::default() });
         let (waiter, places) = (outcomes.clone(), Vec::new());
-        Appends { acks, connection: conn.id, outcomes, waiter, places }
+        let inflatable = INFLATED_AT_ONCE_BYTES_MAX;
+        Appends { acks, connection: conn.id, outcomes, waiter, places, inflatable }
     }
 
     pub(super) fn append(&mut self, pending: Pending, transaction: TransactionRule) {
         let Pending { at, partition: appended_to, batch } = pending;
         let slot = self.places.len();
         self.outcomes.due.lock().queue();
-        let outcome = appended_to.append(Append {
+        let append = Append {
             batch,
             origin: AppendOrigin::Client,
             connection: self.connection,
@@ -135,7 +139,8 @@ impl Appends {
             promise: self.acks.promise(),
             waiter: self.waiter.clone(),
             slot,
-        });
+        };
+        let outcome = appended_to.append_within(append, &mut self.inflatable);
         if let Some(outcome) = outcome {
             self.outcomes.acknowledged(slot, outcome);
         }

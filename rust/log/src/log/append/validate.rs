@@ -56,6 +56,8 @@ pub struct ValidateRules {
     pub limits: Limits,
     /// The sender; only clients' batches are checked against the rules for produce requests.
     pub origin: AppendOrigin,
+    /// If false, a batch that must be rebuilt fails with [`ValidateError::Rebuild`].
+    pub rebuilds: bool,
 }
 
 /// Buffers that are reused. Keep one object per thread or connection.
@@ -189,6 +191,9 @@ pub enum ValidateError {
     /// The decompressed records would take too much memory.
     #[error("the records are larger than the bound of decompression: {0}")]
     DecompressedTooLarge(RecordError),
+    /// The batch must be rebuilt, which [`ValidateRules::rebuilds`] does not permit.
+    #[error("the batch must be rebuilt")]
+    Rebuild,
     /// The batch cannot be rebuilt with the topic's codec.
     #[error("the batch cannot be recompressed: {0}")]
     Rewrite(BuildError),
@@ -369,6 +374,8 @@ pub fn validate(
     if as_is {
         drop(reader);
         BatchMut::new(bytes)?.set_max_timestamp(stamp, rules.timestamp_type);
+    } else if !rules.rebuilds {
+        return Err(ValidateError::Rebuild);
     } else {
         let records = reader.whole().ok_or_else(needs_larger_window)?;
         let builder = &mut scratch.builder;

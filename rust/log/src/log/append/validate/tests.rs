@@ -20,6 +20,7 @@ fn rules() -> ValidateRules {
         batch_bytes_max: 1_048_588,
         limits: Limits::default(),
         origin: AppendOrigin::Client,
+        rebuilds: true,
     }
 }
 
@@ -342,6 +343,9 @@ fn repeated_deltas_pass_uncompressed_and_are_renumbered_compressed() {
     let rewritten = validated.rewritten.expect("deltas 0, 0 are not stored compressed");
     let offsets: Vec<i64> = read(&rewritten).iter().map(|record| record.0).collect();
     assert_eq!(offsets, [0, 1]);
+    let mut unchanged = raw(3, 2, &compressed);
+    let verdict = check(&mut unchanged, &ValidateRules { rebuilds: false, ..rules() });
+    assert_eq!((verdict, unchanged), (Err(ValidateError::Rebuild), raw(3, 2, &compressed)));
 }
 
 proptest! {
