@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 QUERY_ID: Final = "sql.streaming.queryId"
 _KAFKA_STREAM: Final = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
+_GROUP: Final = "kafka.group.id"
 
 
 StreamPlan: TypeAlias = Mapping[TopicPartition, Range]
@@ -78,7 +79,9 @@ class Planned:
                     [
                         f"{name(run.place)}: the batch has rows of the offsets {run.first} to {run.last}, Spark "
                         f"planned {planned}: an operator of the query changes offsets or holds rows back, as joins of "
-                        'streams and windows do; move it after the effect, or use progress="batches"'
+                        'streams and windows do; move it after the effect, or use progress="batches". Earlier batches '
+                        "have counted rows that were held back as processed: a new group with a new checkpoint and "
+                        "startingOffsets=earliest processes them"
                     ]
                 )
 
@@ -117,7 +120,8 @@ def planned(df: "DataFrame") -> Planned | None:
     """Return Spark's plan for the micro-batch ``df``; None outside of a streaming query.
 
     Raises:
-        ConfigurationError: The query has no source that is Spark's Kafka source; or see `agreed`.
+        ConfigurationError: The query has no source that is Spark's Kafka source, or one with a
+            fixed group id; or see `agreed`.
         UsageError: A query runs, and this is not its thread, so it is unknown whether ``df`` is one
             of its batches.
         SparkSetupError: This Spark version does not expose the plan.
@@ -137,11 +141,24 @@ def planned(df: "DataFrame") -> Planned | None:
         sources = [execution.sources().apply(at) for at in range(execution.sources().size())]
         classes = [source.getClass().getName() for source in sources]
         streams = list(_stream_plans(execution, sources, classes))
+        fixed = [
+            group
+            for source, class_name in zip(sources, classes, strict=True)
+            if class_name == _KAFKA_STREAM and (group := _fixed_group_of(source)) is not None
+        ]
     if _KAFKA_STREAM not in classes:
         raise ConfigurationError(
             [
                 f"no source of the query is {_KAFKA_STREAM}, only {', '.join(classes)} (Spark {session.version}): "
                 'counting by offsets needs Spark\'s Kafka source; use progress="batches" for others'
+            ]
+        )
+    if fixed:
+        raise ConfigurationError(
+            [
+                f"a source has {_GROUP}={fixed[0]!r}: executors keep fetched records by group id for minutes, and "
+                "would use those of an earlier query, even of a topic that was deleted and recreated since. Leave it "
+                "out, or give groupIdPrefix"
             ]
         )
     return agreed(streams)
@@ -184,6 +201,14 @@ def _execution(session: Any, query_id: str) -> Any:
     if execution is None:
         raise ValueError(f"there is no query {query_id}")
     return execution
+
+
+def _fixed_group_of(stream: Any) -> str | None:
+    """Return the group id that the query's options set; None if each start generates one."""
+    options = stream.getClass().getDeclaredField("options")
+    options.setAccessible(True)
+    group = options.get(stream).get(_GROUP)
+    return None if group is None else str(group)
 
 
 def _stream_plans(

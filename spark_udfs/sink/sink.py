@@ -71,9 +71,10 @@ class IdempotentSink:
     If several streams of a query read the same partitions, they must read the same offsets, so load
     a topic once.
 
-    Three mistakes are not detected and lose records: two concurrent queries with one group;
-    ``brokers`` of another cluster than the source's that has a topic of the same name; and a query
-    that computes the columns topic, partition or offset so that its rows match other planned rows.
+    Three mistakes are not detected and lose records: two concurrent queries with one group, or two
+    sinks with one group in a query; ``brokers`` of another cluster than the source's that has a
+    topic of the same name; and a query that computes the columns topic, partition or offset so that
+    its rows match other planned rows.
 
     Args:
         ledger: A ledger in the database that the effect writes to.
@@ -81,7 +82,8 @@ class IdempotentSink:
             only one of them may run at a time.
         ids: The message id of a row, binary or string of 1 to 1,024 bytes: the name of a column, or
             a Column such as ``message_header("message-id")`` or ``fingerprint("order", "line")``.
-            None: duplicates in the log are processed twice.
+            Of several rows with one id, also of one record (an explode), only the first is
+            processed. None: duplicates in the log are processed twice.
         effect: Called with the ledger's connection and a `pyarrow.Table` of new rows, ordered by
             topic, partition and offset, with the columns of the DataFrame. It is called once per
             batch (or task), or once per part of about 64 MiB of larger batches; all parts commit
@@ -457,7 +459,7 @@ def _naming_batch(group: str, batch_id: int, on_executors: bool) -> Iterator[Non
         )
         error.add_note(
             f"Batch {batch_id} was not processed for group {group!r}: {left}. Fix the cause and start the query "
-            "again: nothing is lost or done twice."
+            "again: the batch's planned offsets are then processed once."
         )
         raise
 

@@ -32,10 +32,13 @@ def offsets(text: str) -> SimpleNamespace:
     return SimpleNamespace(json=lambda: text)
 
 
-def execution(class_name: str = KAFKA) -> SimpleNamespace:
+def execution(class_name: str = KAFKA, **options: str) -> SimpleNamespace:
     """Return the execution of a query with one source."""
+    field = SimpleNamespace(setAccessible=lambda _: None, get=lambda _: options)
     source = SimpleNamespace(
-        getClass=lambda: SimpleNamespace(getName=lambda: class_name),
+        getClass=lambda: SimpleNamespace(
+            getName=lambda: class_name, getDeclaredField=lambda name: {"options": field}[name]
+        ),
         initialOffset=lambda: offsets('{"orders": {"0": 3}}'),
     )
     sources = SimpleNamespace(size=lambda: 1, apply=lambda _: source)
@@ -105,6 +108,14 @@ def test_rows_on_a_thread_outside_the_query_are_rejected_as_wrong_usage() -> Non
 def test_a_source_of_another_class_stops_the_query_by_its_name() -> None:
     with pytest.raises(ConfigurationError, match=r"only org\.Renamed \(Spark 9\.9\)"):
         planned(frame(execution("org.Renamed")))
+
+
+def test_a_fixed_group_id_stops_the_query() -> None:
+    running = execution(**{"kafka.group.id": "billing"})
+    with pytest.raises(
+        ConfigurationError, match=r"kafka\.group\.id='billing': .* give groupIdPrefix"
+    ):
+        planned(frame(running))
 
 
 places = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 2))

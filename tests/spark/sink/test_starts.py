@@ -467,8 +467,34 @@ def test_rows_that_a_join_held_back_are_rejected(query: Query) -> None:
     left = query.stream(maxOffsetsPerTrigger=1)
     right = query.stream(maxOffsetsPerTrigger=1).selectExpr("offset AS after")
     joined = left.join(right, left["offset"] == right["after"] - 1)
-    with pytest.raises(StreamingQueryException, match=r"(?s)orders-0.*holds rows back"):
+    said = r"(?s)orders-0.*holds rows back.* counted rows .* as processed: a new group .*planned offsets"
+    with pytest.raises(StreamingQueryException, match=said):
         query.run_frame(joined, "checkpoint")
+    query.run("without the join")
+    assert query.processed() == [1, 2]
+    query.run("with a new group", group="new")
+    assert query.processed() == [0, 1, 1, 2, 2]
+
+
+def test_a_fixed_group_id_is_rejected_because_its_fetched_records_outlive_their_topic(
+    query: Query,
+) -> None:
+    """Executors keep them for minutes. The new topic's records would count as processed unread."""
+    options: dict[str, object] = {"maxOffsetsPerTrigger": 5}
+    query.send(20)
+
+    def crash(*_: Any) -> None:
+        raise RuntimeError("crashed")
+
+    with pytest.raises(StreamingQueryException, match=r"crashed|kafka\.group\.id='fixed'"):
+        query.run_frame(query.stream(**options, **{"kafka.group.id": "fixed"}), "c", effect=crash)
+    query.make_anew()
+    query.send(20)
+    with pytest.raises(StreamingQueryException, match=r"kafka\.group\.id='fixed'.* groupIdPrefix"):
+        query.run_frame(query.stream(**options, **{"kafka.group.id": "fixed"}), "fixed")
+    assert query.processed() == []
+    query.run_frame(query.stream(**options, groupIdPrefix="orders"), "prefix")
+    assert query.processed() == list(range(20, 40))
 
 
 def read(marks: dict[PartitionKey, int], ids: dict[str, bytes]) -> Read:
