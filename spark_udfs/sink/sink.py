@@ -248,10 +248,10 @@ class IdempotentSink:
             return self._by_rows(df, brokers)
         frame = self._checked(df)
         logs = self._logs(plan, batch_id, brokers)
+        check_logs(plan, logs)  # before the read: Spark searches minutes for missing records
         with _rows(frame, plan) as table:
             check_source_columns(table)
             batch = in_log_order(table)
-            check_logs(plan, logs)
             plan.check_rows(batch.runs)
             return self._commit(batch, plan, batch_id, logs, brokers)
 
