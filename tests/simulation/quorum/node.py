@@ -47,6 +47,8 @@ class Node:
         self.paused_until_ms = 0
         self.hangs_until_ms = 0
         """Nothing is synced before."""
+        self.hung_syncs_until_ms = 0
+        """End of the last sync that began while nothing was synced; faults may end before."""
         self.delays_reads = False
         """Whether reads of the log wait for the writes before them."""
         self.waiting_reads: list[Callable[[], None]] = []

@@ -326,7 +326,10 @@ class World:
         hangs_ms = max(0, node.hangs_until_ms - self.now_ms)
         slow_ms = node.slow_ms if self.now_ms < node.slow_until_ms else 0
         slow_ms = int(slow_ms * self.random.uniform(0.8, 1.2))
-        return hangs_ms + slow_ms + self.random.randint(0, self.faults.sync_ms_max)
+        sync_ms = hangs_ms + slow_ms + self.random.randint(0, self.faults.sync_ms_max)
+        if hangs_ms:
+            node.hung_syncs_until_ms = max(node.hung_syncs_until_ms, self.now_ms + sync_ms)
+        return sync_ms
 
     def _persisted(self, node: Node) -> ReplicaEvent:
         node.disk.sync_state()
@@ -447,8 +450,8 @@ class World:
         self.handle(node, Request(node.now_ms(self.now_ms), number, asked.body))
 
         def check() -> None:
-            slow_until_ms = node.slow_until_ms + 2 * node.slow_ms
-            waits_until_ms = max(node.paused_until_ms, node.hangs_until_ms, slow_until_ms)
+            disk_until_ms = max(node.hangs_until_ms, node.slow_until_ms + 2 * node.slow_ms)
+            waits_until_ms = max(node.paused_until_ms, disk_until_ms, node.hung_syncs_until_ms)
             if self.now_ms < waits_until_ms + RESPONSE_MS:
                 self.at(RESPONSE_MS, check)
             elif node.life == life and node.replica is not None and node.open.get(number) is asked:
