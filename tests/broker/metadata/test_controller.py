@@ -340,7 +340,8 @@ def test_controller_that_is_deposed_during_a_decision_proposes_nothing(
 ) -> None:
     leads = True
     quorum = type(broker.dispatcher._controller._quorum)
-    monkeypatch.setattr(quorum, "can_propose", property(lambda _: leads))
+    for name in ("leads", "can_propose"):
+        monkeypatch.setattr(quorum, name, property(lambda _: leads))
 
     def depose(*_: object) -> list[str]:
         nonlocal leads
@@ -379,9 +380,8 @@ def test_request_requeued_at_a_deposed_controller_is_forwarded(
 
     controller = broker.dispatcher._controller
     monkeypatch.setattr(controller, "_pass_on", pass_on)
-    monkeypatch.setattr(
-        type(controller._quorum), "can_propose", property(lambda _: len(handled) < 2)
-    )
+    for name in ("leads", "can_propose"):
+        monkeypatch.setattr(type(controller._quorum), name, property(lambda _: len(handled) < 2))
     before_each_creation(monkeypatch, lambda: handled.append(None))
     for name in ("first", "second"):
         broker.send(creation(name, partitions=9))

@@ -175,7 +175,9 @@ class ControllerRole:
                 self._passes.end()
                 if self._watch:
                     self._watch.end()
-                self._controller.renounce()
+        if not leads:
+            # In every turn: an epoch that began and ended in one turn has left requests, too.
+            self._controller.renounce()
         active = self._contexts.active
         if active is not None:
             self._arm(active)

@@ -241,9 +241,7 @@ class Controller:
         return self._decide() if self._can_decide else None
 
     def renounce(self) -> None:
-        """Forward the queued requests to the next controller, because this node is no longer the
-        active one.
-        """
+        """Forward the queued requests to the active controller, because it is not this node."""
         waiting, self._waiting = self._waiting, deque()
         self._alone = 0
         for request in waiting:
@@ -312,11 +310,14 @@ class Controller:
 
     def _propose(self, batch: _Batch) -> Work[None]:
         problems = (yield from self._publisher.problems(batch.proposed)) if batch.values else []
-        if not self._quorum.can_propose:
+        if not self._quorum.leads:
             # This node lost leadership while it built the batch; a request that did not fit is in
             # the queue again.
             self._renounce_batch(batch)
             self.renounce()
+        elif not self._quorum.can_propose:
+            # The voters changed, or another epoch of this node began, while it built the batch.
+            self._put_back(batch)
         elif problems:
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
         elif batch.values and self._is_kept_from(batch.need()):
@@ -379,11 +380,17 @@ class Controller:
         batches.
         """
         if batch.proposing_count() > 1:
-            self._waiting.extendleft(request for request, _ in reversed(batch.parked))
+            self._put_back(batch)
             self._alone += len(batch.parked)
             return
         _log.error("metadata records were refused: %s", reason)
         self._release(batch, error_code)
+
+    def _put_back(self, batch: _Batch) -> None:
+        """Return the requests of a batch to the head of the queue: they are decided again."""
+        for request, _ in reversed(batch.parked):
+            request.unreserve()
+            self._waiting.appendleft(request)
 
     def _release(self, batch: _Batch, error_code: int) -> None:
         for request, outcome in batch.parked:

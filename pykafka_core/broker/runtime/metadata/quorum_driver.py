@@ -41,6 +41,11 @@ class QuorumDriver:
         return self._quorum
 
     @property
+    def leads(self) -> bool:
+        """True: there is no other voter."""
+        return True
+
+    @property
     def can_propose(self) -> bool:
         """Whether all notices were taken, and no batch is in flight."""
         return self._quorum.can_propose and not self._notices

@@ -26,6 +26,10 @@ class QuorumPort(Protocol):
         """The quorum's current value."""
 
     @property
+    def leads(self) -> bool:
+        """Whether this node is the active controller."""
+
+    @property
     def can_propose(self) -> bool:
         """Whether this node leads, all notices were taken, and no batch is in flight."""
 
