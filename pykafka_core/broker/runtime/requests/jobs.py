@@ -212,8 +212,7 @@ class Jobs:
         """Send a response; if it needs memory first, continue once the memory is reserved."""
         reserve = yield from self._requests.respond(request, response)
         if reserve is not None:
-            again = partial(self._requests.reserve, request, reserve, self.respond)
-            self._requests.made(request, again)
+            self._requests.reserve(request, reserve, self.respond)
 
 
 Propose: TypeAlias = Callable[[Jobs, PendingRequest, MetadataWrite], object]

@@ -136,7 +136,8 @@ class OpenRequests:
             self.reserve(request, reserve, self._respond_again)
 
     def reserve(self, request: PendingRequest, reserve: Reserve, respond: Respond) -> None:
-        """Reserve memory, now or when others release it, and continue with the response.
+        """Reserve memory, now or when others release it, and continue with the response; an
+        exception closes the connection.
 
         Args:
             request: The request.
@@ -149,8 +150,11 @@ class OpenRequests:
 
         token = self._completions.open(reserved)
         self.when_over(request, partial(self._completions.cancel, token))
-        if not request.reserve(token, reserve.bytes):
-            self._completions.complete(token, Completed(0, -1))
+        try:
+            if not request.reserve(token, reserve.bytes):
+                self._completions.complete(token, Completed(0, -1))
+        except SURVIVED as fault:
+            self._fail(request, fault)
 
     def _respond_again(self, request: PendingRequest, make: Callable[[], Reply]) -> None:
         made = make()
