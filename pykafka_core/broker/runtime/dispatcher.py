@@ -12,6 +12,7 @@ connection is closed. Errors while metadata is proposed, committed and applied a
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, assert_never, cast
 
 from pykafka_core import _core
@@ -211,6 +212,10 @@ class Dispatcher:
 
     def _dispatch(self, request: PendingRequest) -> None:
         self._requests.begin(request)
+        self._requests.made(request, partial(self._hand_over, request))
+
+    def _hand_over(self, request: PendingRequest) -> None:
+        """Give an open request to its owner."""
         match request.owner:
             case Owner.CONTROLLER if self.membership is not None and not self.membership.leads:
                 self.membership.send_on(request)

@@ -15,8 +15,10 @@ import pytest
 import pykafka_core
 from pykafka_core._core import Core, TopicsMissing, VerifyTransaction
 from pykafka_core.broker.runtime.loop import ControlLoop
+from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.requests import pending_request
 from pykafka_core.broker.runtime.requests.calls import create_topics
+from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.errors import KafkaError
 from pykafka_core.handlers import registry
 from pykafka_core.handlers.registry import ROWS
@@ -308,3 +310,22 @@ def test_control_plane_logs_only_through_safe_logging() -> None:
 
 def test_fake_core_supports_every_call_that_may_fail() -> None:
     assert not set(CALLS) - set(dir(FakeCore))
+
+
+@pytest.mark.parametrize("owner", [Controller, Jobs])
+def test_request_that_its_owner_cannot_take_closes_its_connection(
+    monkeypatch: pytest.MonkeyPatch, owner: type
+) -> None:
+    """Regression: the request stayed open, and its client waited without a response."""
+
+    def take(*_: object) -> None:
+        raise Fault
+
+    broker = SimulatedBroker()
+    monkeypatch.setattr(owner, "take", take)
+    asked = [broker.send(creation("orders")), broker.send(DescribeClusterRequest())]
+    broker.run()
+    failed = asked[0 if owner is Controller else 1]
+    assert list(broker.core.closed_connections) == [failed]
+    assert broker.control.faults.count == 1
+    assert broker.dispatcher.idle

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole, Deciders
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.requests.pending_request import LocalRequest, PendingRequest
@@ -64,6 +66,7 @@ class Node:
         self.services = create_services(cast("Core", core))
         self.driver = Driver()
         self.passed_on: list[PendingRequest] = []
+        self.is_faulty = False
         driver = cast("Any", self.driver)
         contexts = SimpleNamespace(proposed=_no_context, active=None)
         self.controller = Controller(
@@ -92,6 +95,8 @@ class Node:
 
     def _pass_on(self, asked: PendingRequest) -> bool:
         self.passed_on.append(asked)
+        if self.is_faulty:
+            raise RuntimeError("the request cannot be encoded")
         return True
 
     def lead(self, *, leads: bool) -> None:
@@ -156,3 +161,20 @@ def test_controller_keeps_its_requests_while_the_voters_change() -> None:
     assert not node.passed_on
     ((records, _, _),) = node.driver.proposed
     assert list(records) == [NoOpRecord()]
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_request_that_cannot_be_passed_on_fails_alone(is_decided: bool) -> None:
+    """Regression: the fault ended the control thread of the node."""
+    node = Node()
+    node.is_faulty = True
+    node.lead(leads=True)
+    asked = [node.take(in_two_slices) for _ in range(2)]
+    if is_decided:
+        node.controller.advance(0)
+    node.lead(leads=False)
+    for _ in range(SLICES_MAX):
+        node.turn()
+    assert set(node.passed_on) == set(asked)
+    assert node.services.faults.count == 2
+    assert len(node.services.requests) == 0

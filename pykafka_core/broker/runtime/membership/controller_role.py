@@ -124,6 +124,10 @@ class ControllerRole:
             self._open_envelope(request)
             return
         self._services.requests.begin(request)
+        self._services.requests.made(request, partial(self._hand_over, request, row))
+
+    def _hand_over(self, request: RemoteRequest, row: Row) -> None:
+        """Give an open request to its owner."""
         if row.owner is Owner.QUORUM or row.api_key in VOTER_APIS:
             self._driver.take(request)
         elif row.owner is Owner.IMAGE:
@@ -147,6 +151,10 @@ class ControllerRole:
             self._respond(outer, EnvelopeResponse(error_code=InvalidRequestError.code))
             return
         requests.begin(inner)
+        requests.made(inner, partial(self._hand_over_inner, inner))
+
+    def _hand_over_inner(self, inner: EnvelopedRequest) -> None:
+        """Give an open request of an envelope to its owner."""
         if inner.api_key in VOTER_APIS:
             self._driver.take(inner)
         elif inner.owner is Owner.CONTROLLER:

@@ -245,7 +245,7 @@ class Controller:
         waiting, self._waiting = self._waiting, deque()
         self._alone = 0
         for request in waiting:
-            if not self._pass_on(request):
+            if self._stays_here(request):
                 self._requests.abandon(request, NotControllerError.code)
 
     def drop_all(self) -> None:
@@ -372,8 +372,12 @@ class Controller:
         TOPIC_ALREADY_EXISTS, as in Kafka.
         """
         for request, outcome in batch.parked:
-            if not self._pass_on(request):
+            if self._stays_here(request):
                 self._jobs.respond(request, partial(_reply, outcome, NotControllerError.code))
+
+    def _stays_here(self, request: PendingRequest) -> bool:
+        """Forward a request if possible, and return whether it is not; an exception ends it."""
+        return self._requests.made(request, partial(self._pass_on, request)) is False
 
     def _refuse(self, batch: _Batch, error_code: int, reason: str) -> None:
         """Fail the requests with the error; several requests are first retried in separate
