@@ -8,6 +8,7 @@ needs a library that is not allowed.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ print(json.dumps([usable, sys.implementation.cache_tag, sys.version_info[:3]]))
 
 def main(out: Path, profile: str, pythons: Sequence[str]) -> None:
     """Build one wheel for each interpreter, or for each minor version that is found."""
-    chosen = [Path(python) for python in pythons] or list(newest_pythons())
+    chosen = list(map(located, pythons)) or list(newest_pythons())
     if not chosen:
         sys.exit(f"no CPython >= {'.'.join(map(str, PYTHON_MIN))} with headers was found")
     for python in chosen:
@@ -35,6 +36,16 @@ def main(out: Path, profile: str, pythons: Sequence[str]) -> None:
             build(python, profile, Path(folder))
             for wheel in Path(folder).glob("*.whl"):
                 repair(wheel, out)
+
+
+def located(python: str) -> Path:
+    """Return the path of an interpreter that is given by a path or by a name on PATH."""
+    path = shutil.which(python)
+    if path is None:
+        sys.exit(f"no interpreter {python} was found: name one on PATH, or give its path")
+    if _facts(Path(path)) is None:
+        sys.exit(f"{path} does not run")
+    return Path(path)
 
 
 def build(python: Path, profile: str, folder: Path) -> None:
