@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _SERVER = "A broker and its files"
-CLIENT = "Clients of a running broker (they need pykafka-core\\[cli])"
+CLIENT = "Clients of a running broker (commands that need pykafka-core\\[cli] name it)"
 
 cluster_app = typer.Typer(no_args_is_help=True, help="Run and inspect a cluster of several nodes.")
 app.add_typer(cluster_app, name="cluster", rich_help_panel=_SERVER)

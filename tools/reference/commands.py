@@ -13,7 +13,8 @@ PROGRAM = "pykafka-core"
 _INTRODUCTION = """# Commands
 
 `pykafka-core COMMAND --help` shows the same in a terminal. The exit code is 0 for success, 1 for a failure, 2 for wrong
-usage, and 130 for an interruption by Ctrl-C. Written by `python -m tools.reference`; do not edit.
+usage, and 130 for an interruption by Ctrl-C, which ends `serve` and `consume --follow` with 0. Written by
+`python -m tools.reference`; do not edit.
 """
 
 

@@ -17,6 +17,11 @@ _NO_REASON = ": "
 """The end of a text for which the client gave no reason."""
 
 
+def members_text(count: int) -> str:
+    """Return a number of members as text."""
+    return "1 member" if count == 1 else f"{count} members"
+
+
 class What(StrEnum):
     """Kinds of events."""
 

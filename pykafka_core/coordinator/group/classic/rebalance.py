@@ -11,7 +11,7 @@ from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.records import group_record
 from pykafka_core.coordinator.group.classic.session import touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.coordinator.group.history import What
+from pykafka_core.coordinator.group.history import What, members_text
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import BatchFullError, CoordinatorResult
 from pykafka_core.errors import (
@@ -92,7 +92,7 @@ def complete_rebalance(state: GroupState, group: ClassicGroup, result: Coordinat
     group.begin_generation(result.now_ms)
     group.history.note(
         What.GENERATION,
-        f"generation {group.generation_id} began with {len(group.members)} members",
+        f"generation {group.generation_id} began with {members_text(len(group.members))}",
         result.now_ms,
     )
     if group.members:

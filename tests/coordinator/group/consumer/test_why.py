@@ -78,13 +78,13 @@ def test_joins_and_new_topics_are_recorded_with_the_epochs_they_started() -> Non
     world.join("a", "u")
     assert history(world) == [
         (What.REBALANCE, "member a joined"),
-        (What.GENERATION, f"epoch {FIRST} began with 1 members"),
+        (What.GENERATION, f"epoch {FIRST} began with 1 member"),
         (What.ASSIGNED, f"all members have their partitions of epoch {FIRST}"),
         (What.REBALANCE, "the topics that its members subscribe to changed"),
-        (What.GENERATION, f"epoch {FIRST + 1} began with 1 members"),
+        (What.GENERATION, f"epoch {FIRST + 1} began with 1 member"),
         (What.ASSIGNED, f"all members have their partitions of epoch {FIRST + 1}"),
         (What.REBALANCE, "member a changed its subscription"),
-        (What.GENERATION, f"epoch {FIRST + 2} began with 1 members"),
+        (What.GENERATION, f"epoch {FIRST + 2} began with 1 member"),
         (What.ASSIGNED, f"all members have their partitions of epoch {FIRST + 2}"),
     ]
 

@@ -3,7 +3,7 @@
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.group_update import Draft
 from pykafka_core.coordinator.group.consumer.records import epoch_record
-from pykafka_core.coordinator.group.history import What
+from pykafka_core.coordinator.group.history import What, members_text
 from pykafka_core.errors import UnknownServerError
 
 EPOCH_MAX = 2**31 - 1
@@ -32,4 +32,6 @@ def begin_epoch(draft: Draft, epoch: int, topics_hash: int, cause: str) -> None:
     """Set the group's epoch; ``cause`` is added to its history."""
     draft.add([epoch_record(draft.group.group_id, epoch, topics_hash)])
     draft.note(What.REBALANCE, cause)
-    draft.note(What.GENERATION, f"epoch {epoch} began with {len(draft.group.members)} members")
+    draft.note(
+        What.GENERATION, f"epoch {epoch} began with {members_text(len(draft.group.members))}"
+    )
