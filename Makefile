@@ -181,7 +181,7 @@ beside: need-test-all .venv/built ## clusters of our nodes and Apache Kafka's un
 	python -m tests.cluster.beside.run --seed $${BESIDE_SEED:-0} $(BESIDE)
 
 # WHEEL_PROFILE=dev takes what `make build` has compiled.
-wheel: .venv/ready ## a manylinux wheel for each CPython found, in dist/ (PYTHONS="python3.12" picks)
+wheel: .venv/wheel ## a manylinux wheel for each CPython found, in dist/ (PYTHONS="python3.12" picks)
 	@python tools/wheels.py $(or $(OUT),dist) $(or $(WHEEL_PROFILE),release) $(PYTHONS)
 
 settings: .venv/built ## random changes of settings over the wire, each followed by a restart, SETTINGS_SEQUENCES (10,000) times
@@ -225,6 +225,14 @@ clean: ## remove what was built
 	  .venv/bin/python -m pip install -q --upgrade 'pip>=25.1'; \
 	  .venv/bin/python -m pip install -q --group dev; \
 	  wait $$cargo
+	touch $@
+
+# A wheel is compiled with its own profile, so it needs no build for development.
+.venv/wheel: pyproject.toml tools/need
+	@tools/need build
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install -q --upgrade 'pip>=25.1'
+	.venv/bin/python -m pip install -q --group wheel
 	touch $@
 
 # The site needs neither cargo nor a build.

@@ -49,7 +49,7 @@ def build(folder: Path) -> None:
     with TemporaryDirectory(dir=BUILT) as temporary:
         made = Path(temporary) / "made"
         values = f"OUT={made}", "WHEEL_PROFILE=dev", f"PYTHONS={sys.executable}"
-        run("make", "-s", "-o", ".venv/ready", "wheel", *values, folder=ROOT)
+        run("make", "-s", "-o", ".venv/wheel", "wheel", *values, folder=ROOT)
         made.rename(folder)
 
 
