@@ -85,18 +85,21 @@ CHECKS = {
     "availableOffsets",
     "get",
     "getClass",
+    "getDeclaredField",
     "getName",
     "getStartOffsetsOfLatestBatch",
     "initialOffset",
     "isEmpty",
     "json",
     "runId",
+    "setAccessible",
     "sharedState",
     "size",
     "sources",
     "toString",
 }
-"""Methods of Spark's and Scala's classes that return the plan of a batch."""
+"""Methods of classes of Spark, Scala and Java that return the plan of a batch, or the options of
+its source."""
 PLACES = {
     "dependencies",
     "fromOffset",
