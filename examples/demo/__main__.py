@@ -1,14 +1,12 @@
 """The command line of the demo: ``python -m examples.demo``, from the root of the repository."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pykafka_core.cli.errors import CliError
-from pykafka_core.errors import KafkaError, LocalError
+from pykafka_core.cli import exit_with
 
 from . import run
 from .flights import FLIGHTS_COUNT
@@ -37,12 +35,8 @@ def demo(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the demo, and exit the process with 0, 1 for a failure, or 2 for wrong usage."""
-    try:
-        app(args=arguments, prog_name="python -m examples.demo")
-    except (CliError, LocalError, KafkaError, OSError) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        sys.exit(1)
+    """Run the demo, and exit the process with the codes of `pykafka_core.cli`."""
+    exit_with(lambda: app(args=arguments, prog_name="python -m examples.demo"), "demo")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pykafka_core.errors import KafkaError, LocalError
 
 from .errors import FAILED, INTERRUPTED, USAGE, CliError
 
-__all__ = ["CliError", "main"]
+__all__ = ["CliError", "exit_with", "main"]
 
 # Modules that a plain installation does not contain, and the packages to install for them.
 _EXTRAS = {"confluent_kafka": ("confluent-kafka", "'pykafka-core[cli]'")}
@@ -26,39 +26,42 @@ _EXTRAS = {"confluent_kafka": ("confluent-kafka", "'pykafka-core[cli]'")}
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit the process with its code."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
+    exit_with(lambda: _run(asked), "pykafka-core")
+
+
+def exit_with(run: Callable[[], object], program: str) -> None:
+    """Run a command and exit the process with its code; errors are printed after ``program``."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the stream was closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-    code = _outcome(asked)
+    code = _outcome(run, program)
     try:
         sys.stdout.flush()
     except OSError as error:  # otherwise the interpreter complains when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not code and not isinstance(error, BrokenPipeError):
-            code = _failed(error)
+            code = _failed(error, program)
     sys.exit(code)
 
 
-def _outcome(asked: list[str]) -> str | int | None:
+def _outcome(run: Callable[[], object], program: str) -> str | int | None:
     """Return the exit code of one command, or the text that `sys.exit` prints."""
     try:
-        _run(asked)
+        run()
     except CliError as error:
-        print(f"pykafka-core: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return error.exit_code
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRAS:
             raise
         name, requirement = _EXTRAS[package]
-        print(
-            f"pykafka-core: this command needs {name}: pip install {requirement}", file=sys.stderr
-        )
+        print(f"{program}: this command needs {name}: pip install {requirement}", file=sys.stderr)
         return USAGE
     except BrokenPipeError:  # the reader of the output has stopped reading
         return 0
     except (LocalError, KafkaError, OSError) as error:
-        return _failed(error)
+        return _failed(error, program)
     except KeyboardInterrupt:
         return INTERRUPTED
     except RuntimeError as error:
@@ -71,11 +74,11 @@ def _outcome(asked: list[str]) -> str | int | None:
     return 0
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, program: str) -> int:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    print(f"pykafka-core: {text}", file=sys.stderr)
+    print(f"{program}: {text}", file=sys.stderr)
     return FAILED
 
 
