@@ -181,7 +181,7 @@ beside: need-test-all .venv/built ## clusters of our nodes and Apache Kafka's un
 	python -m tests.cluster.beside.run --seed $${BESIDE_SEED:-0} $(BESIDE)
 
 # WHEEL_PROFILE=dev takes what `make build` has compiled.
-wheel: .venv/wheel ## a manylinux wheel for each CPython found, in dist/ (PYTHONS="python3.12" picks)
+wheel: need-build .venv/wheel ## a manylinux wheel for each CPython found, in dist/ (PYTHONS="python3.12" picks)
 	@python tools/wheels.py $(or $(OUT),dist) $(or $(WHEEL_PROFILE),release) $(PYTHONS)
 
 settings: .venv/built ## random changes of settings over the wire, each followed by a restart, SETTINGS_SEQUENCES (10,000) times
@@ -227,19 +227,11 @@ clean: ## remove what was built
 	  wait $$cargo
 	touch $@
 
-# A wheel is compiled with its own profile, so it needs no build for development.
-.venv/wheel: pyproject.toml tools/need
-	@tools/need build
+# The site needs no build, and a wheel is compiled with its own profile.
+.venv/docs .venv/wheel: .venv/%: pyproject.toml
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install -q --upgrade 'pip>=25.1'
-	.venv/bin/python -m pip install -q --group wheel
-	touch $@
-
-# The site needs neither cargo nor a build.
-.venv/docs: pyproject.toml
-	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install -q --upgrade 'pip>=25.1'
-	.venv/bin/python -m pip install -q --group docs
+	.venv/bin/python -m pip install -q --group $*
 	touch $@
 
 .venv/built: .venv/ready $(RUST_SOURCES) $(PYX_SOURCES)
