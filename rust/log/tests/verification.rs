@@ -11,11 +11,10 @@ use pykafka_log::{
     TransactionRule, VerificationGuard,
 };
 use pykafka_record::{
-    BatchBuilder, BatchOptions, EndTransactionMarker, LeaderEpoch, NO_SEQUENCE, ProducerEpoch,
-    ProducerId,
+    BatchBuilder, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
 };
 
-use common::{Bench, NOW_MS};
+use common::{Bench, NOW_MS, append_marker};
 
 const NINE: ProducerId = ProducerId::new(9);
 const DAY_MS: i64 = 86_400_000;
@@ -82,12 +81,11 @@ fn mark(
     version: i16,
 ) -> Result<AppendInfo, AppendError> {
     let marker = EndTransactionMarker { committed: false, coordinator_epoch };
-    let options = BatchOptions { control: true, ..options(producer_id, epoch, NO_SEQUENCE) };
-    let transaction = AppendOptions {
+    let options = AppendOptions {
         transaction: TransactionRule::Marker(version),
         ..AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Coordinator)
     };
-    log.append_as_leader(&mut built(options, &marker.key(), &marker.value()), transaction)
+    append_marker(log, producer_id, ProducerEpoch::new(epoch), marker, options)
 }
 
 fn is_outside(result: &Result<AppendInfo, AppendError>) -> bool {

@@ -132,13 +132,28 @@ pub fn append(log: &Log, count: usize, timestamp: i64) -> AppendInfo {
     log.append_as_leader(&mut batch(count, 50, timestamp), LEADER).unwrap()
 }
 
-/// Ends a transaction by a marker, as a broker does.
+/// Ends a transaction of the first version.
 pub fn end_transaction(
     log: &Log,
     producer_id: ProducerId,
     producer_epoch: ProducerEpoch,
     marker: EndTransactionMarker,
     leader_epoch: LeaderEpoch,
+) -> Result<AppendInfo, AppendError> {
+    let options = AppendOptions {
+        transaction: TransactionRule::Marker(1),
+        ..AppendOptions::new(leader_epoch, AppendOrigin::Coordinator)
+    };
+    append_marker(log, producer_id, producer_epoch, marker, options)
+}
+
+/// Appends a marker, as a broker does.
+pub fn append_marker(
+    log: &Log,
+    producer_id: ProducerId,
+    producer_epoch: ProducerEpoch,
+    marker: EndTransactionMarker,
+    options: AppendOptions,
 ) -> Result<AppendInfo, AppendError> {
     let mut builder = BatchBuilder::new(BatchOptions {
         producer_id,
@@ -151,10 +166,6 @@ pub fn end_transaction(
     builder.append(NOW_MS, Some(&marker.key()), Some(&marker.value()), &[]).unwrap();
     let mut bytes = Vec::new();
     builder.build(&mut bytes).unwrap();
-    let options = AppendOptions {
-        transaction: TransactionRule::Marker(1),
-        ..AppendOptions::new(leader_epoch, AppendOrigin::Coordinator)
-    };
     log.append_as_leader(&mut bytes, options)
 }
 
