@@ -1,5 +1,5 @@
-//! Calls of sockets that differ between operating systems. No other module of this crate depends on
-//! the operating system.
+//! Calls of sockets that differ between operating systems. Other modules of this crate have no
+//! conditions on the operating system.
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;

@@ -1,5 +1,5 @@
-//! File system calls that differ between operating systems. No other module of this crate depends
-//! on the operating system.
+//! File system calls that differ between operating systems. Other modules of this crate have no
+//! conditions on the operating system.
 
 use rustix::fs::StatFs;
 
